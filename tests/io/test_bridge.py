@@ -10,6 +10,7 @@ import pytest
 from Bio import AlignIO, Phylo
 from Bio.Seq import Seq
 from Bio.SeqRecord import SeqRecord
+from refusals import refused
 
 from plltool.alignment.states import DNA, PROTEIN
 from plltool.constants import DEFAULT_BRANCH_LENGTH, MIN_BRANCH_LENGTH
@@ -87,10 +88,13 @@ class TestTrees:
         for label in "abc":
             root.add_child(dendropy.Node(label=label))
         assert tree_from_object(dendropy.Tree(seed_node=root)).names == ("a", "b", "c")
+        root.add_child(dendropy.Node())
+        with refused("found a tip without a name"):
+            tree_from_object(dendropy.Tree(seed_node=root))
 
     def test_multifurcations(self):
         dtree = read_dendropy("(a:1,b:1,c:1,d:1);")
-        with pytest.raises(InputError, match="dendropy tree: the node above 'a', 'b', 'c', 'd' has 4 branches"):
+        with refused("dendropy tree: the node above 'a', 'b', 'c', 'd' has 4 branches"):
             tree_from_object(dtree)
         assert sorted(tree_from_object(dtree, resolve_seed=1).lengths.tolist()) == [MIN_BRANCH_LENGTH, 1, 1, 1, 1]
 
@@ -116,12 +120,6 @@ class TestTrees:
         tree = tree_from_object(read_biopython("(a:-1,b:2,c:-3);"))
         assert tree.lengths.tolist() == [0, 2, 0]
         assert tree.warnings == ("Biopython tree: 2 negative branch lengths read as 0",)
-
-    def test_a_tip_without_a_name(self):
-        root = dendropy.Node()
-        root.add_child(dendropy.Node())
-        with pytest.raises(InputError, match="found a tip without a name"):
-            tree_from_object(dendropy.Tree(seed_node=root))
 
     def test_a_deep_tree_needs_no_recursion(self):
         n_taxa = 5000

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers import PROTEIN_SEQUENCES
+from refusals import refused
 
 from plltool.errors import InputError
 from plltool.io.model_reader import read_model, read_scheme
@@ -47,19 +48,15 @@ OF_BASES = [
 
 
 @pytest.fixture
-def write(tmp_path):
-    def write(text, whole=False):
-        path = tmp_path / "models.nex"
-        path.write_text(text if whole else f"#NEXUS\nbegin models;\n{text}\nend;\n")
-        return path
-
-    return write
+def define(write):
+    """A function that writes a file of these definitions."""
+    return lambda text: write(f"#NEXUS\nbegin models;\n{text}\nend;\n", "models.nex")
 
 
 @pytest.mark.parametrize(("model", "expected"), OF_PROTEINS)
 def test_proteins_as_in_iqtree(shared, write, model, expected):
     alignment, tree = shared / "data/avian_ovomucoids.phy", shared / "reference/trees/avian.fixed.nwk"
-    model = model.replace("FILE", str(write(PROTEINS, whole=True)))
+    model = model.replace("FILE", write(PROTEINS))
     result = evaluate(alignment, tree, model, fixed=True, device="numpy")
     assert result.lnl == pytest.approx(expected, abs=1e-4)
     assert evaluate(alignment, tree, result.model, fixed=True, device="numpy").lnl == pytest.approx(result.lnl, 1e-12)
@@ -86,14 +83,14 @@ def test_weights_are_optimised_as_in_iqtree(shared):
 @pytest.mark.opencl
 @pytest.mark.parametrize("model", ["both{FILE}+G2{0.7}", "mine{FILE}+half{FILE}+I{0.1}"])
 def test_opencl_is_numpy(write, model):
-    model = model.replace("FILE", str(write(PROTEINS, whole=True)))
+    model = model.replace("FILE", write(PROTEINS))
     found = [evaluate(PROTEIN_SEQUENCES, TREE, model, fixed=True, device=device).lnl for device in ("numpy", "opencl")]
     assert found[1] == pytest.approx(found[0], rel=1e-11)
 
 
-def test_rows_of_the_lower_triangle(write):
+def test_rows_of_the_lower_triangle(define):
     """AC, then AG CG, then AT CT GT; GTR has them row by row of the upper triangle."""
-    path = write("model low = 1 2 4 3, 5, 6  0.1 0.2 0.3 0.4;")
+    path = define("model low = 1 2 4 3, 5, 6  0.1 0.2 0.3 0.4;")
     model = Model(read_model(f"low{{{path}}}"))
     assert model.exchangeabilities == pytest.approx(np.array([1, 2, 3, 4, 5, 6]) / 6)
     assert model.frequencies == pytest.approx([0.1, 0.2, 0.3, 0.4])
@@ -101,8 +98,8 @@ def test_rows_of_the_lower_triangle(write):
     assert str(read_model(f"LOW{{{path}}}+G4")).endswith("+FU{0.1/0.2/0.3/0.4}+G4")
 
 
-def test_classes_have_their_values(write):
-    path = write(
+def test_classes_have_their_values(define):
+    path = define(
         "frequency f = 0.4 0.3 0.2 0.1; model a = K80{3}; model b = GTR{1/2/3/4/5/6}+f; model m = MIX{a:2:1,b:1:3};"
     )
     spec = read_model(f"m{{{path}}}+R2")
@@ -117,8 +114,8 @@ def test_classes_have_their_values(write):
     assert (spec.data, Model(spec).free_parameters) == ("DNA", ("free_rates",))
 
 
-def test_a_class_of_its_own_comes_first(write):
-    path = write("frequency f = 0.4 0.3 0.2 0.1; frequency m = FMIX{f:3:0.7,optimized:2:0.3};")
+def test_a_class_of_its_own_comes_first(define):
+    path = define("frequency f = 0.4 0.3 0.2 0.1; frequency m = FMIX{f:3:0.7,optimized:2:0.3};")
     spec = read_model(f"GTR+m{{{path}}}")
     assert str(spec) == "GTR+FMIX{0.4/0.3/0.2/0.1}{2.0/3.0}{0.3/0.7}+FO"
     assert read_model(str(spec)) == spec
@@ -184,13 +181,12 @@ TEN = "1 2 3 4 5 6 0.1 0.2 0.3 0.4"
         ("frequency f = FMIX{C10pi1};", "EX2+f", r"profiles need a single DNA or protein matrix in front"),
     ],
 )
-def test_errors_tell_the_line(write, text, model, message):
-    path = write(text)
+def test_errors_tell_the_line(define, text, model, message):
+    path = define(text)
     name, plus, part = model.partition("+")
     model = f"{name}+{part}{{{path}}}" if plus else f"{name}{{{path}}}"
-    with pytest.raises(InputError, match=message) as caught:
+    with pytest.raises(InputError, match=rf"\A.*{message}.*\Z"):
         read_model(model)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -203,8 +199,8 @@ def test_errors_tell_the_line(write, text, model, message):
     ],
 )
 def test_files_that_define_nothing(write, text, message):
-    with pytest.raises(InputError, match=message):
-        read_model(f"a{{{write(text, whole=True)}}}")
+    with refused(message):
+        read_model(f"a{{{write(text)}}}")
 
 
 def test_no_file():

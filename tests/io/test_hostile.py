@@ -69,11 +69,9 @@ class TestNewick:
         assert max(tree.lengths.tolist()) < float("inf")
         assert parse_newick(write_newick(tree), "y").names == tree.names
 
-    def test_names_with_odd_line_ends_in_trees_of_parts(self, tmp_path):
+    def test_names_with_odd_line_ends_in_trees_of_parts(self, write):
         names = ("a\x0cb", "c\u2028d", "e\x85f", "g")
-        path = tmp_path / "parts.nwk"
-        tree = "('a\x0cb':1,'c\u2028d':1,('e\x85f':1,g:1):1);"
-        path.write_text(tree + "\n" + tree + "\n", encoding="utf-8")
+        path = write(2 * "('a\x0cb':1,'c\u2028d':1,('e\x85f':1,g:1):1);\n")
         assert read_tree(path, names, unlinked=True).lengths.shape == (5, 2)
 
     def test_a_long_comment_without_a_key(self):
@@ -93,17 +91,15 @@ class TestModels:
             read_model(text)
 
     @pytest.mark.parametrize("number", ["nan", "inf", "-1", "1e10", "x" * MANY])
-    def test_no_protein_matrix(self, tmp_path, number):
-        path = tmp_path / "m.dat"
-        path.write_text(" ".join(["1"] * 100 + [number] + ["1"] * 109))
+    def test_no_protein_matrix(self, write, number):
+        path = write(" ".join(["1"] * 100 + [number] + ["1"] * 109))
         with refused("in a protein matrix, expected"):
-            read_paml_matrix(str(path))
+            read_paml_matrix(path)
 
-    def test_a_protein_matrix_without_frequencies(self, tmp_path):
-        path = tmp_path / "m.dat"
-        path.write_text(" ".join(["1"] * 190 + ["0"] * 20))
+    def test_a_protein_matrix_without_frequencies(self, write):
+        path = write(" ".join(["1"] * 190 + ["0"] * 20))
         with refused("found no frequency above 0"):
-            read_paml_matrix(str(path))
+            read_paml_matrix(path)
 
     @pytest.mark.parametrize("text", ["vw=" + "7" * 5000, "threads=0", "memory=" + "9" * 400, "=\n", "x=" + "7" * 5000])
     def test_no_hardware(self, text):
@@ -115,10 +111,9 @@ class TestModels:
             parse_size("9" * 400)
 
 
-def read_parts(tmp_path, text):
-    path = tmp_path / "x.part"
-    path.write_text(text)
-    return resolve_inputs(ROWS, str(path))
+@pytest.fixture
+def read_parts(write):
+    return lambda text: resolve_inputs(ROWS, write(text))
 
 
 class TestPartitions:
@@ -126,51 +121,50 @@ class TestPartitions:
         "sites",
         ["1" * 5000, "1-10\\1" + "0" * 30, "1-" + "9" * 5000, ",".join(str(i) for i in range(1, 2 * MANY)), " " * MANY],
     )
-    def test_no_columns(self, tmp_path, sites):
+    def test_no_columns(self, read_parts, sites):
         with refused("line 1: partition 'a': found"):
-            read_parts(tmp_path, f"GTR, a = {sites}")
+            read_parts(f"GTR, a = {sites}")
 
-    def test_a_stride_beyond_the_alignment_is_one_column(self, tmp_path):
-        data, _ = read_parts(tmp_path, "GTR, a = 1-10\\999999999999999999\nGTR, b = 2-40")
+    def test_a_stride_beyond_the_alignment_is_one_column(self, read_parts):
+        data, _ = read_parts("GTR, a = 1-10\\999999999999999999\nGTR, b = 2-40")
         assert [len(part.sites) for part in data.parts] == [1, 39]
 
-    def test_many_parts(self, tmp_path):
+    def test_many_parts(self, read_parts):
         with refused("line 2: partition 'a1': column 1 is already in"):
-            read_parts(tmp_path, "\n".join(f"GTR, a{i} = 1" for i in range(30_000)))
+            read_parts("\n".join(f"GTR, a{i} = 1" for i in range(30_000)))
 
     @pytest.mark.parametrize(
         "line", ["GTR, " + "a " * MANY, "GTR," + " " * MANY, "GTR" + "," * MANY, "GTR,{" + "{" * MANY]
     )
-    def test_no_lines(self, tmp_path, line):
+    def test_no_lines(self, read_parts, line):
         with refused("found|model"):
-            read_parts(tmp_path, f"GTR, a = 1-3\n{line}")
+            read_parts(f"GTR, a = 1-3\n{line}")
 
     @pytest.mark.parametrize("name", [" " * MANY + "x", " ''" * MANY + "'x", "x" * MANY, "= " + "1-2," * MANY + "x"])
-    def test_no_charset(self, tmp_path, name):
+    def test_no_charset(self, read_parts, name):
         with refused("line 2"):
-            read_parts(tmp_path, f"#NEXUS\nbegin sets; charset {name}; end;")
+            read_parts(f"#NEXUS\nbegin sets; charset {name}; end;")
 
-    def test_a_charset_twice_in_a_part(self, tmp_path):
+    def test_a_charset_twice_in_a_part(self, read_parts):
         sets = "charset a = 1-5; charpartition p = GTR: a a;"
         with refused("expected MODEL: CHARSET, each charset once"):
-            read_parts(tmp_path, f"#NEXUS\nbegin sets; {sets} end;")
+            read_parts(f"#NEXUS\nbegin sets; {sets} end;")
 
-    def test_an_unknown_charset_among_many(self, tmp_path):
+    def test_an_unknown_charset_among_many(self, read_parts):
         sets = "".join(f"charset a{i} = {i + 1};" for i in range(40))
         with refused("found charset 'b', expected one of these: 'a0', .* and 30 more"):
-            read_parts(tmp_path, f"#NEXUS\nbegin sets; {sets} charpartition p = GTR: b; end;")
+            read_parts(f"#NEXUS\nbegin sets; {sets} charpartition p = GTR: b; end;")
 
 
 class TestRecords:
-    def test_nested_too_deep(self, tmp_path):
-        path = tmp_path / "x.json"
-        path.write_text('{"model":' + "[" * MANY + "]" * MANY + "}")
+    def test_nested_too_deep(self, write):
+        path = write('{"model":' + "[" * MANY + "]" * MANY + "}")
         with refused("found something other than JSON"):
             read_record(path)
 
-    def test_a_model_that_is_no_string(self, tmp_path):
+    def test_a_model_that_is_no_string(self, read_parts):
         with refused("model .*yyy"):
-            read_parts(tmp_path, json.dumps({"model": [{"x": "y" * MANY}]}))
+            read_parts(json.dumps({"model": [{"x": "y" * MANY}]}))
 
     def test_an_outgroup_that_is_no_taxon(self):
         with refused("is not in the alignment"):
@@ -180,9 +174,8 @@ class TestRecords:
 class TestContent:
     @pytest.mark.parametrize(("name", "pack"), PACKED.items())
     @pytest.mark.parametrize("cut", [1, 9, 20, -9, -1])
-    def test_a_packed_file_cut_short(self, tmp_path, name, pack, cut):
-        path = tmp_path / "x"
-        path.write_bytes(pack(b">a\nACGT\n" * 50)[:cut])
+    def test_a_packed_file_cut_short(self, write, name, pack, cut):
+        path = write(pack(b">a\nACGT\n" * 50)[:cut])
         if cut == 1:
             assert len(read_content(path)) == 1
             return
@@ -190,19 +183,16 @@ class TestContent:
             read_content(path)
 
     @pytest.mark.parametrize("name", PACKED)
-    def test_a_bomb(self, tmp_path, monkeypatch, name):
+    def test_a_bomb(self, write, monkeypatch, name):
         monkeypatch.setattr(files, "TRUSTED_CONTENT", 1 << 20)
         small = {ending: (*kind[:3], 500) for ending, kind in files._COMPRESSIONS.items()}
         monkeypatch.setattr(files, "_COMPRESSIONS", small)
-        path = tmp_path / "x"
-        path.write_bytes(PACKED[name](b"A" * (100 << 20)))
+        path = write(PACKED[name](b"A" * (100 << 20)))
         with refused("unpacks to more than .* bytes, beyond belief for its size"):
             read_content(path)
 
-    def test_a_well_packed_alignment_is_no_bomb(self, tmp_path):
-        path = tmp_path / "x.gz"
-        path.write_bytes(gzip.compress(b"A" * (10 << 20)))
-        assert len(read_content(path)) == 10 << 20
+    def test_a_well_packed_alignment_is_no_bomb(self, write):
+        assert len(read_content(write(gzip.compress(b"A" * (10 << 20))))) == 10 << 20
 
     @pytest.mark.parametrize("name", ["plain", "packed.gz", "/dev/zero"])
     def test_more_than_the_memory_holds(self, tmp_path, monkeypatch, name):
@@ -223,16 +213,13 @@ class TestCheckpoints:
         with refused("a damaged checkpoint"):
             checkpoint.load("x", dict)
 
-    def test_a_checkpoint_of_a_run_with_a_long_model(self, tmp_path):
-        Checkpoint(tmp_path, {"model": "7" * MANY})
+    @pytest.mark.parametrize(
+        ("model", "shown"), [("7" * MANY, "7777.*"), ("J\u2028C\x85 X", "J C X")], ids=["long", "line ends"]
+    )
+    def test_a_checkpoint_of_a_run_with_an_odd_model(self, tmp_path, model, shown):
+        Checkpoint(tmp_path, {"model": model})
         (tmp_path / "x.state").write_bytes(b"x")
-        with refused("a checkpoint of another run: model: the checkpoint has 7777.*, this command JC"):
-            Checkpoint(tmp_path, {"model": "JC"})
-
-    def test_a_checkpoint_of_a_run_with_line_ends(self, tmp_path):
-        Checkpoint(tmp_path, {"model": "J\u2028C\x85 X"})
-        (tmp_path / "x.state").write_bytes(b"x")
-        with refused("a checkpoint of another run: model: the checkpoint has J C X, this command JC"):
+        with refused(f"a checkpoint of another run: model: the checkpoint has {shown}, this command JC"):
             Checkpoint(tmp_path, {"model": "JC"})
 
 
@@ -269,9 +256,8 @@ class TestAnyText:
 
 
 class TestDates:
-    def test_many_columns(self, tmp_path):
-        table = tmp_path / "dates.csv"
-        table.write_text(",".join(f"column {number}" for number in range(MANY)) + "\n")
+    def test_many_columns(self, write):
+        table = write(",".join(f"column {number}" for number in range(MANY)) + "\n", "dates.csv")
         with refused(
             "dates.csv: found columns 'column 0', .* and 19995 more, expected one of taxa called name, strain"
         ):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from oracles.likelihood import brute_force, pruning
+from refusals import refused
 
 from plltool.analyses.ancestral.analysis import ancestral_states
 from plltool.analyses.toolbox.simulate import simulate
@@ -21,72 +22,75 @@ LENGTHS = [0.1, 0.2, 0.1, 0.3, 0.2, 0.2, 0.1]
 DATA = dict(zip("abcde", ("NNSe?N", "NNSeNS", "NSSe-N", "eSSNEn", "eSSNNe"), strict=True))
 
 
+def text_of(rates=RATES, states=STATES):
+    rows = ["\t".join("-" if i == j else repr(float(r)) for j, r in enumerate(row)) for i, row in enumerate(rates)]
+    return "\n".join([states, "Matrix", *rows, ""])
+
+
 @pytest.fixture
-def write(tmp_path):
-    def write(rates=RATES, states=STATES, text=None):
-        path = tmp_path / "regions.txt"
-        rows = ["\t".join("-" if i == j else repr(float(r)) for j, r in enumerate(row)) for i, row in enumerate(rates)]
-        path.write_text(text if text is not None else states + "\nMatrix\n" + "\n".join(rows) + "\n")
-        return path
-
-    return write
+def model(write):
+    return f"MATRIX{{{write(text_of())}}}"
 
 
-def test_values_of_a_file(write):
-    spec = read_model(f"MATRIX{{{write()}}}+G2")
+@pytest.fixture
+def one_way(write):
+    return f"MATRIX{{{write(text_of(ONE_WAY))}}}"
+
+
+def test_values_of_a_file(model):
+    spec = read_model(f"{model}+G2")
     assert (spec.symbols, spec.data, spec.frequency_mode) == (("N", "S", "e"), "states NSe", "given")
-    model = Model(spec)
-    assert model.exchangeabilities == pytest.approx([1.0, 0.25, 0.5], rel=1e-12)
-    assert model.frequencies == pytest.approx(FREQUENCIES, rel=1e-12)
-    assert model.free_parameters == ("alpha",)
-    again = read_model(str(spec))
-    assert again == spec
-    assert str(read_model(f"matrix{{{write()}}}+FO")) == str(spec).split("+")[0] + "+FO"
+    found = Model(spec)
+    assert found.exchangeabilities == pytest.approx([1.0, 0.25, 0.5], rel=1e-12)
+    assert found.frequencies == pytest.approx(FREQUENCIES, rel=1e-12)
+    assert found.free_parameters == ("alpha",)
+    assert read_model(str(spec)) == spec
+    assert str(read_model(f"{model.replace('MATRIX', 'matrix')}+FO")) == str(spec).split("+")[0] + "+FO"
 
 
-def test_likelihood_is_the_oracles(write):
+SETS = {"N": 1, "n": 1, "S": 2, "e": 4, "E": 4, "?": 7, "-": 7}
+COLUMNS = [[SETS[c] for c in column] for column in zip(*DATA.values(), strict=True)]
+
+
+def test_likelihood_is_the_oracles(model):
     q = RATES - np.diag(RATES.sum(axis=1))
     q /= -(FREQUENCIES * np.diag(q)).sum()
-    sets = {"N": 1, "n": 1, "S": 2, "e": 4, "E": 4, "?": 7, "-": 7}
-    columns = [[sets[c] for c in column] for column in zip(*DATA.values(), strict=True)]
-    expected = pruning(BRANCHES, LENGTHS, columns, [(1.0, FREQUENCIES, q)]).sum()
-    result = evaluate(DATA, TREE, f"MATRIX{{{write()}}}", fixed=True, device="numpy")
+    expected = pruning(BRANCHES, LENGTHS, COLUMNS, [(1.0, FREQUENCIES, q)]).sum()
+    result = evaluate(DATA, TREE, model, fixed=True, device="numpy")
     assert result.lnl == pytest.approx(expected, rel=1e-12)
     again = evaluate(DATA, TREE, result.model, fixed=True, device="numpy")
     assert again.lnl == pytest.approx(expected, rel=1e-12)
 
 
-def test_rates_that_are_not_reversible(write, device):
+def test_rates_that_are_not_reversible(one_way, device):
     """The root has stationary frequencies; here each state leads to the next one, and not back."""
     q = ONE_WAY - np.diag(ONE_WAY.sum(axis=1))
     stationary = np.linalg.svd(q.T)[2][-1]
     stationary /= stationary.sum()
     q /= -(stationary * np.diag(q)).sum()
-    sets = {"N": 1, "n": 1, "S": 2, "e": 4, "E": 4, "?": 7, "-": 7}
-    columns = [[sets[c] for c in column] for column in zip(*DATA.values(), strict=True)]
     branches = [(5, 6), (5, 7), (6, 0), (6, 1), (7, 2), (7, 8), (8, 3), (8, 4)]
     lengths = [0.1, 0.15, 0.1, 0.2, 0.3, 0.2, 0.2, 0.1]
-    expected = brute_force(branches, lengths, columns, [(1.0, stationary, q)]).sum()
+    expected = brute_force(branches, lengths, COLUMNS, [(1.0, stationary, q)]).sum()
     tree = "((a:0.1,b:0.2):0.1,(c:0.3,(d:0.2,e:0.1):0.2):0.15);"
-    result = evaluate(DATA, tree, f"MATRIX{{{write(ONE_WAY)}}}", fixed=True, device=device)
+    result = evaluate(DATA, tree, one_way, fixed=True, device=device)
     assert result.lnl == pytest.approx(expected, rel=1e-9)  # rates of 1e-12 in place of 0
     again = evaluate(DATA, result.newick, result.model, fixed=True, device=device)
     assert again.lnl == pytest.approx(expected, rel=1e-9)
 
 
-def test_strings_that_are_not_reversible(write):
-    spec = read_model(f"MATRIX{{{write(ONE_WAY)}}}+G2")
+def test_strings_that_are_not_reversible(one_way):
+    spec = read_model(f"{one_way}+G2")
     assert not spec.is_reversible
     assert spec.pairs == ("NS", "Ne", "SN", "Se", "eN", "eS")
     assert read_model(str(spec)) == spec
     reversible = [str(read_model(f"MATRIX{{NSe}}{{{rates}}}")) for rates in ("1/2/4", "2/0/1/1/0/2")]
     assert reversible == ["MATRIX{NSe}{0.25/0.5/1.0}", "MATRIX{NSe}{1.0/1e-12/0.5/0.5/1e-12/1.0}"]
     with pytest.raises(InputError, match=r"frequencies of MATRIX.* follow from its rates"):
-        read_model(f"MATRIX{{{write(ONE_WAY)}}}+FO")
+        read_model(f"{one_way}+FO")
 
 
-def test_simulated_shares_are_stationary(write):
-    columns = simulate("((a:9,b:9):9,c:9);", f"MATRIX{{{write(ONE_WAY)}}}", 4000, seed=1).sequences[0]
+def test_simulated_shares_are_stationary(one_way):
+    columns = simulate("((a:9,b:9):9,c:9);", one_way, 4000, seed=1).sequences[0]
     q = ONE_WAY - np.diag(ONE_WAY.sum(axis=1))
     shares = np.array([columns.count(symbol) for symbol in "NSe"]) / 4000
     assert shares @ q == pytest.approx(np.zeros(3), abs=0.05)
@@ -99,31 +103,28 @@ def test_equal_rates_are_mk():
     assert found[0] == pytest.approx(found[1], rel=1e-12)
 
 
-def test_symbols_are_written(write):
-    model = f"MATRIX{{{write()}}}"
+def test_symbols_are_written(model):
     assert set("".join(simulate(TREE, model, 200, seed=1).sequences)) == set("NSe")
     assert set("".join(ancestral_states(DATA, TREE, model, device="numpy").sequences().values())) <= set("NSe")
 
 
 def test_both_cases_may_be_states():
-    pairs = "/".join("1" for _ in range(3))
     data = dict(zip("abcd", ("aAb", "aAB", "AAb", "aab"), strict=True))
     q = np.full((3, 3), 0.5) - 1.5 * np.eye(3)
     sets = {"a": 1, "A": 2, "B": 4, "b": 4}
     columns = [[sets[c] for c in column] for column in zip(*data.values(), strict=True)]
     expected = pruning([(0, 4), (1, 4), (4, 5), (2, 5), (3, 5)], [0.1] * 5, columns, [(1.0, [1 / 3] * 3, q)]).sum()
     tree = "((a:0.1,b:0.1):0.1,c:0.1,d:0.1);"
-    found = evaluate(data, tree, f"MATRIX{{aAB}}{{{pairs}}}", fixed=True, device="numpy").lnl
+    found = evaluate(data, tree, "MATRIX{aAB}{1/1/1}", fixed=True, device="numpy").lnl
     assert found == pytest.approx(expected, rel=1e-12)
 
 
 def test_many_states(write):
     """62 states, of which the alignment has few; all sets of a table."""
     symbols = "".join(map(chr, [*range(48, 58), *range(65, 91), *range(97, 123)]))
-    rates = 1.0 - np.eye(62)
-    model = f"MATRIX{{{write(rates, ''.join(f'{s} state{s}' + chr(10) for s in symbols))}}}"
-    spec = read_model(model)
-    assert len(spec.symbols) == 62
+    states = "".join(f"{symbol} state{symbol}\n" for symbol in symbols)
+    model = f"MATRIX{{{write(text_of(1.0 - np.eye(62), states))}}}"
+    assert len(read_model(model).symbols) == 62
     assert evaluate(DATA, TREE, model, fixed=True, device="numpy").lnl < 0
 
 
@@ -151,11 +152,9 @@ TRAP = np.array([[0, 1, 1.0], [1, 0, 1.0], [0, 0, 0.0]])
     ],
 )
 def test_errors_of_files(write, more, message):
-    path = write(**more)
-    with pytest.raises(InputError) as caught:
+    path = write(more["text"] if "text" in more else text_of(**more))
+    with refused(message, path):
         read_model(f"MATRIX{{{path}}}")
-    assert str(caught.value).startswith(str(path))
-    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -173,11 +172,10 @@ def test_errors_of_files(write, more, message):
     ],
 )
 def test_errors_of_strings(text, message):
-    with pytest.raises(InputError) as caught:
+    with refused(message):
         read_model(text)
-    assert message in str(caught.value)
 
 
 def test_characters_that_are_no_states():
-    with pytest.raises(InputError, match="taxon 'a', site 2: found 'W', expected states NSe, that is one of ENS"):
+    with refused("taxon 'a', site 2: found 'W', expected states NSe, that is one of ENS"):
         evaluate(DATA | {"a": "NWSe?N"}, TREE, "MATRIX{NSe}{1/1/1}", device="numpy")

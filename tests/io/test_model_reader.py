@@ -4,6 +4,7 @@ import gzip
 import json
 
 import pytest
+from refusals import refused
 
 from plltool.errors import InputError
 from plltool.io.files import RECORD_KEYS
@@ -37,32 +38,30 @@ def test_neither_a_model_nor_a_file():
             read_scheme(name)
 
 
-def test_the_record_of_a_run(tmp_path):
-    path = tmp_path / "run.json"
-    path.write_text(json.dumps(dict.fromkeys(RECORD_KEYS, 0) | {"model": FIXED}))
-    assert str(read_scheme(str(path))[0].model) == FIXED
-    path.write_bytes(gzip.compress(path.read_bytes()))
-    assert str(read_scheme(str(path))[0].model) == FIXED
+RUN = json.dumps(dict.fromkeys(RECORD_KEYS, 0) | {"model": FIXED})
+COMMAS = "HKY{3.0}+F{0.1,0.2,0.3,0.4}"
 
 
-@pytest.mark.parametrize("line", [FIXED, f"{FIXED}, noname = 1-898", f"{FIXED},part 1=1-10, 20-30\n\n"])
-def test_a_model_file(tmp_path, line):
-    path = tmp_path / "x.bestModel"
-    path.write_text(line)
-    assert str(read_scheme(str(path))[0].model) == FIXED
+@pytest.mark.parametrize(
+    ("content", "model"),
+    [
+        (RUN, FIXED),
+        (gzip.compress(RUN.encode(), mtime=0), FIXED),
+        (FIXED, FIXED),
+        (f"{FIXED}, noname = 1-898", FIXED),
+        (f"{FIXED},part 1=1-10, 20-30\n\n", FIXED),
+        (f"{COMMAS}, all = 1-100", COMMAS),
+    ],
+    ids=["record", "packed record", "model", "RAxML-NG's bestModel", "part with blanks", "commas in braces"],
+)
+def test_files_that_hold_a_model(write, content, model):
+    assert read_scheme(write(content))[0].model == parse_model(model)
 
 
-def test_commas_in_braces_are_no_part(tmp_path):
-    path = tmp_path / "x.part"
-    path.write_text("HKY{3.0}+F{0.1,0.2,0.3,0.4}, all = 1-100")
-    assert read_scheme(str(path))[0].model == parse_model("HKY{3.0}+F{0.1,0.2,0.3,0.4}")
-
-
-def test_a_matrix_in_a_file(tmp_path):
+def test_a_matrix_in_a_file(write):
     """PAML's lower triangle: RA, NA, NR, DA, ... are 1, 2, 3, 4, ..."""
-    path = tmp_path / "mine+1.dat"
-    path.write_text(matrix_text("the authors' remarks: 17 of them"))
-    rates, frequencies = read_paml_matrix(str(path))
+    path = write(matrix_text("the authors' remarks: 17 of them"), "mine+1.dat")
+    rates, frequencies = read_paml_matrix(path)
     found = dict(zip(PAIRS, rates, strict=True))
     assert [found[pair] for pair in ("AR", "AN", "RN", "AD", "RD", "YV")] == [1, 2, 3, 4, 5, 190]
     assert frequencies == pytest.approx((0.05,) * 20, rel=1e-14)
@@ -82,21 +81,15 @@ def test_a_matrix_in_a_file(tmp_path):
         ('{"lnl": 1}', "not the record of a run, it lacks model"),
     ],
 )
-def test_files_that_hold_no_model(tmp_path, content, words):
-    path = tmp_path / "model.txt"
-    path.write_text(content)
-    with pytest.raises(InputError) as caught:
-        read_scheme(str(path))
-    assert str(caught.value).startswith(str(path))
-    assert words in str(caught.value)
+def test_files_that_hold_no_model(write, content, words):
+    path = write(content)
+    with refused(words, path):
+        read_scheme(path)
 
 
 @pytest.mark.parametrize(
     ("text", "words"), [("1 2 3", "found 3 words, expected 210 numbers"), (matrix_text().replace(" 5 ", " x "), "'x'")]
 )
-def test_matrices_that_are_none(tmp_path, text, words):
-    path = tmp_path / "m.dat"
-    path.write_text(text)
-    with pytest.raises(InputError) as caught:
-        read_model(f"GTR20{{{path}}}")
-    assert words in str(caught.value)
+def test_matrices_that_are_none(write, text, words):
+    with refused(words):
+        read_model(f"GTR20{{{write(text)}}}")

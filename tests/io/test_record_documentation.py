@@ -57,10 +57,6 @@ def found(data_dir):
     return search(data_dir / "primates.phy", "HKY+F+G4", **options)
 
 
-def test_the_record_of_a_search(found):
-    found.to_json("plltool search x")
-
-
 def test_the_record_of_a_search_that_chose_its_model(data_dir):
     options = {"device": "numpy", "start": "random", "effort": "fast", "seed": 3}
     lines = (data_dir / "primates.phy").read_text().splitlines()[1:]
@@ -71,16 +67,13 @@ def test_the_record_of_a_search_that_chose_its_model(data_dir):
     assert set(result.choice.as_record()) <= set(known)
 
 
-def test_the_record_of_an_evaluation(found, data_dir):
-    result = evaluate(data_dir / "primates.phy", found.tree, "JC", fixed=True, device="numpy")
-    result.to_json()
-
-
-def test_the_records_of_what_is_asked_of_a_tree(found, data_dir):
+def test_the_records_of_a_search_and_of_what_is_asked_of_its_tree(found, data_dir):
     given = data_dir / "primates.phy", found.tree, "JC"
     trees = [found.tree, found.tree]
     settings = {"fixed": True, "device": "numpy"}
     for result, key in (
+        (found, "tree"),
+        (evaluate(*given, **settings), "lnl"),
         (evaluate(*given, length_errors=True, **settings), "branches"),
         (evaluate(*given[:2], "JC+PSR4", device="numpy"), "psr"),
         (alrt(*given, replicates=10, **settings), "supports"),

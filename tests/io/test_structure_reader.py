@@ -1,23 +1,13 @@
 """Structures in dot-bracket notation, and partitions made of them."""
 
 import pytest
+from refusals import refused
 
-from plltool.errors import InputError
 from plltool.io.model_reader import read_scheme
 from plltool.io.partition_reader import read_structure
 from plltool.run.inputs import resolve_inputs
 
 ROWS = dict.fromkeys("abcd", "ACGUACGUAC")
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write(text):
-        path = tmp_path / "rna.str"
-        path.write_text(text)
-        return str(path)
-
-    return write
 
 
 @pytest.mark.parametrize("text", ["((.[.))]..\n", " ((.[\r\n.))]\n..", "<<.(.>>)..", "{[.<.]}>.."])
@@ -41,32 +31,30 @@ def test_brackets_that_cross(write, text):
 )
 def test_errors(write, text, message):
     path = write(text)
-    with pytest.raises(InputError) as caught:
+    with refused("", f"{path}: {message}"):
         read_structure(path)
-    assert str(caught.value).startswith(f"{path}: {message}")
 
 
-def test_partitions_of_a_structure(write, tmp_path):
+def test_partitions_of_a_structure(write):
     path = write("((.[.))]..")
     lines = f"S16B, stems = pairs{{{path}}}\nJC, loops = unpaired{{{path}}}\n"
     sets = f"#NEXUS begin sets; charset s = pairs{{{path}}}; charset l = unpaired{{{path}}};"
-    nexus = tmp_path / "x.nex"
-    nexus.write_text(f"{sets} charpartition p = S16B: s, JC: l; end;")
-    for scheme in (lines, str(nexus)):
+    for scheme in (lines, write(f"{sets} charpartition p = S16B: s, JC: l; end;", "x.nex")):
         parts = resolve_inputs(ROWS, scheme)[0].parts
         assert [part.ranges for part in parts] == ["1:7, 2:6, 4:8", "3, 5, 9-10"]
-    nexus.write_text(f"{sets} end;")
-    assert [str(spec.model) for spec in read_scheme(str(nexus))] == ["S16+F+G4", "None"]
-    nexus.write_text("#NEXUS begin sets; charset s = 1:7 2:6, 8:4; end;")
-    assert [str(some) for some in read_scheme(str(nexus))[0].ranges] == ["1:7", "2:6", "4:8"]
+    assert [str(spec.model) for spec in read_scheme(write(f"{sets} end;", "x.nex"))] == ["S16+F+G4", "None"]
+    (stems,) = read_scheme(write("#NEXUS begin sets; charset s = 1:7 2:6, 8:4; end;", "x.nex"))
+    assert [str(some) for some in stems.ranges] == ["1:7", "2:6", "4:8"]
 
 
-def test_structures_that_do_not_fit(write):
-    for text, message in (
-        ("((.)).", "partition 'x': found a structure of 6 columns, expected 10 as in"),
-        ("..........", "partition 'x': found no brackets in"),
-    ):
-        with pytest.raises(InputError, match=message):
-            resolve_inputs(ROWS, f"S16, x = pairs{{{write(text)}}}")
-    with pytest.raises(InputError, match="partition 'x': found no dot in"):
-        resolve_inputs(ROWS, f"JC, x = unpaired{{{write('()')}}}")
+@pytest.mark.parametrize(
+    ("text", "scheme", "message"),
+    [
+        ("((.)).", "S16, x = pairs", "found a structure of 6 columns, expected 10 as in"),
+        ("..........", "S16, x = pairs", "found no brackets in"),
+        ("()", "JC, x = unpaired", "found no dot in"),
+    ],
+)
+def test_structures_that_do_not_fit(write, text, scheme, message):
+    with refused(f"partition 'x': {message}"):
+        resolve_inputs(ROWS, f"{scheme}{{{write(text)}}}")

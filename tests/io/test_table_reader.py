@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from oracles.likelihood import brute_force
+from refusals import refused
 
 from plltool.alignment.patterns import encode
 from plltool.alignment.spaces import own_space
@@ -32,16 +33,6 @@ MODEL = "MATRIX{north|south-west|east}{1/0.25/0.5}+FU{0.5/0.3/0.2}"
 def text_of(rows=ROWS, separator="\t", columns=("place", "diet", "home")):
     lines = [["taxon", *columns], *([taxon, *cells] for taxon, cells in rows.items())]
     return "\n".join(separator.join(line) for line in lines) + "\n"
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write(text, name="table.tsv"):
-        path = tmp_path / name
-        path.write_bytes(text.encode())
-        return str(path)
-
-    return write
 
 
 def rate_matrix(exchange, frequencies):
@@ -88,6 +79,10 @@ def test_cells_are_sets_of_states(write, change):
     assert sets_of(path) == SETS
 
 
+def test_a_column_may_have_no_name(write):
+    assert sets_of(write("taxon,\na,north\nb,north\nc,north\n")) == [[1]] * 3
+
+
 def test_many_state_masks():
     names = [f"s{k}" for k in range(128)]
     states = own_space("states " + "|".join(names)).with_cells(["s127|s3", "?", "s126", "s128"])
@@ -104,7 +99,7 @@ def test_symbols_of_one_character_in_a_table(write):
     """Case matters: in a table a state has one name only."""
     model = "MATRIX{NSe}{1/1/1}"
     assert sets_of(write(text_of({"a": ["N"], "b": ["S|e"], "c": ["?"]}, columns=["x"])), model) == [[1], [6], [7]]
-    with pytest.raises(InputError, match="found 'n', expected one of the states N, S, e, several with"):
+    with refused("found 'n', expected one of the states N, S, e, several with"):
         sets_of(write(text_of({"a": ["n"], "b": ["S"], "c": ["?"]}, columns=["x"])), model)
 
 
@@ -171,25 +166,21 @@ def test_parts_with_named_states(write):
     assert {name for row in made.sequences for name in row.split("\t")[2:]} <= {"wet", "dry"}
     assert evaluate(made.as_sequences(), TREE, two, fixed=True, device="numpy").lnl < 0
     mixed = write(f"{MODEL}, one = 1-2\nJC, two = 3-4\n", "mixed.txt")
-    with pytest.raises(
-        InputError, match="found partitions with named states and other partitions, expected named states only"
-    ):
+    with refused("found partitions with named states and other partitions, expected named states only"):
         simulate(TREE, mixed, 4)
 
 
-def test_search_and_its_record(tmp_path):
+def test_search_and_its_record(write):
     """12 taxa, 30 characters, 80 states; most columns have most states once only."""
     names, _, q = random_process(80)
-    matrix = tmp_path / "regions.txt"
-    matrix.write_text(matrix_text(names, q - np.diag(np.diag(q))))
+    model = f"MATRIX{{{write(matrix_text(names, q - np.diag(np.diag(q))), 'regions.txt')}}}"
     tree = "((((a:.2,b:.3):.1,(c:.2,d:.2):.2):.1,(e:.1,f:.2):.2):.2,((g:.1,h:.3):.2,i:.2):.1,(j:.2,(k:.1,l:.2):.2):.1);"
-    made = simulate(tree, f"MATRIX{{{matrix}}}", 30, seed=3)
-    found = search(made.as_sequences(), f"MATRIX{{{matrix}}}", device="numpy", starts=1, workers=1)
-    record = tmp_path / "record.json"
-    record.write_text(json.dumps(found.as_record()))
-    again = evaluate(made.as_sequences(), found.newick, str(record), fixed=True, device="numpy")
+    data = simulate(tree, model, 30, seed=3).as_sequences()
+    found = search(data, model, device="numpy", starts=1, workers=1)
+    record = write(json.dumps(found.as_record()), "record.json")
+    again = evaluate(data, found.newick, record, fixed=True, device="numpy")
     assert again.lnl == pytest.approx(found.lnl, abs=1e-6)
-    truth = evaluate(made.as_sequences(), tree, f"MATRIX{{{matrix}}}", device="numpy")
+    truth = evaluate(data, tree, model, device="numpy")
     assert found.lnl >= truth.lnl - 0.01
 
 
@@ -206,7 +197,6 @@ def test_search_and_its_record(tmp_path):
         (text_of(ROWS).replace("d\t", "a\t"), "two taxa have the name 'a' (lines 2 and 5)"),
         (text_of({"a": ["east"], "b": ["east"]}, columns=["x"]), "found 2 taxa, expected at least 3"),
         ("taxon\tplace\n", "found 0 taxa, expected at least 3"),
-        ("taxon,\na,north\nb,north\nc,north\n", ""),
         (",", "found no names of columns, expected them in the first line"),
         ("a,b,c\n", "found 0 taxa, expected at least 3"),
         (text_of({f"t{k}": [f"s{k}"] for k in range(257)}, columns=["x"]), "found 257 different cells, expected at"),
@@ -214,33 +204,27 @@ def test_search_and_its_record(tmp_path):
 )
 def test_errors_of_tables(write, text, message):
     path = write(text)
-    if not message:
-        assert sets_of(path) == [[1]] * 3
-        return
-    with pytest.raises(InputError) as caught:
+    with refused(message, path):
         evaluate(path, TREE, MODEL, device="numpy")
-    assert str(caught.value).startswith(path)
-    assert message in str(caught.value)
-    assert len(str(caught.value).splitlines()) == 1
 
 
 def test_many_states_are_not_all_listed(write):
     names, _, q = random_process(70)
     model = f"MATRIX{{{write(matrix_text(names, q - np.diag(np.diag(q))), 'regions.txt')}}}"
-    with pytest.raises(InputError, match="region_3, region_4 and 65 more, several with"):
+    with refused("region_3, region_4 and 65 more, several with"):
         evaluate(write(text_of()), TREE, model, device="numpy")
 
 
 @pytest.mark.parametrize("model", [None, "MK", "GTR+G4", "LG", "GT10"])
 def test_a_table_needs_a_model_of_its_states(write, model):
-    with pytest.raises(InputError, match=r"table\.tsv: found .*named.state"):
+    with pytest.raises(InputError, match=r"x: found .*named.state"):
         evaluate(write(text_of()), TREE, model, device="numpy")
 
 
 def test_named_states_need_a_table(write):
-    with pytest.raises(InputError, match="found sequences of characters, expected a table of taxa by characters"):
+    with refused("found sequences of characters, expected a table of taxa by characters"):
         evaluate(dict.fromkeys("abcd", "ACGT"), TREE, MODEL, device="numpy")
-    with pytest.raises(InputError, match="found a table of named states, expected DNA data"):
+    with refused("found a table of named states, expected DNA data"):
         read_alignment(write(text_of()), "dna")
-    with pytest.raises(InputError, match="table of named states, expected sequences as one of several alignments"):
+    with refused("table of named states, expected sequences as one of several alignments"):
         join_alignments({"one": read_alignment(write(text_of()))}, "all")

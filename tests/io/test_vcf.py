@@ -3,6 +3,7 @@
 import gzip
 
 import pytest
+from refusals import refused
 
 from plltool.errors import InputError
 from plltool.io.alignment_reader import looks_like_alignment, read_alignment
@@ -28,18 +29,8 @@ def text_of(records=RECORDS, columns=COLUMNS, header=HEADER):
     return header + "".join("\t".join(line) + "\n" for line in [columns, *lines])
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write(**changes):
-        path = tmp_path / "x.vcf"
-        path.write_text(text_of(**changes))
-        return path
-
-    return write
-
-
 def test_genotypes_of_samples(write):
-    path = write()
+    path = write(text_of())
     found = read_alignment(path)
     assert {name: row.decode() for name, row in zip(found.names, found.rows, strict=True)} == ROWS
     assert found.warnings == (f"{path}: 2 records that are not SNPs left out, first line 6",)
@@ -47,20 +38,19 @@ def test_genotypes_of_samples(write):
 
 
 @pytest.mark.parametrize(("ends", "pack"), [("\n", gzip.compress), ("\r\n", bytes), ("\r\n", gzip.compress)])
-def test_packed_files_and_line_ends(tmp_path, write, ends, pack):
-    path = tmp_path / "x.vcf.gz"
-    path.write_bytes(pack(text_of().replace("\n", ends).encode()))
-    assert read_alignment(path).rows == read_alignment(write()).rows
+def test_packed_files_and_line_ends(write, ends, pack):
+    path = write(pack(text_of().replace("\n", ends).encode()), "x.vcf.gz")
+    assert read_alignment(path).rows == read_alignment(write(text_of())).rows
 
 
 @pytest.mark.parametrize("model", ["GT10+FE", "GT16+FE"])
 def test_lnl_is_that_of_the_letters(write, model):
-    found = [evaluate(data, TREE, model, fixed=True, device="numpy").lnl for data in (str(write()), ROWS)]
+    found = [evaluate(data, TREE, model, fixed=True, device="numpy").lnl for data in (write(text_of()), ROWS)]
     assert found[0] == found[1]
 
 
 def test_default_model(write):
-    data, models = resolve_inputs(str(write()), None)
+    data, models = resolve_inputs(write(text_of()), None)
     assert str(models[0].spec) == "GT10+FO"
     assert any("2 records that are not SNPs" in warning for warning in data.warnings)
 
@@ -70,7 +60,7 @@ def test_default_model(write):
     [
         (
             {"records": [["A", "C", "GT", "0/0", "0/2", "0/1", "1/1"]]},
-            "line 4: sample 'b': found the genotype '0/2', exp",
+            "line 4: sample 'b': found the genotype '0/2', expected",
         ),
         ({"records": [["A", "C", "GT", "0", "0/1", "0/1", "1/1"]]}, "sample 'a': found the genotype '0', expected two"),
         ({"records": [["A", "C", "GT", "0/0", "0/1", "0/1/1", "1/1"]]}, "sample 'c': found the genotype '0/1/1'"),
@@ -90,18 +80,15 @@ def test_default_model(write):
     ],
 )
 def test_errors(write, changes, message):
-    path = write(**changes)
-    with pytest.raises(InputError) as caught:
+    path = write(text_of(**changes))
+    with refused(message, path):
         read_alignment(path)
-    assert str(caught.value).startswith(str(path))
-    assert message in str(caught.value)
 
 
-def test_other_models_and_data(write, tmp_path):
+def test_other_models_and_data(write):
     with pytest.raises(InputError, match=r"found genotype data, expected DNA for model 'GTR\+FO'$"):
-        resolve_inputs(str(write()), "GTR")
-    with pytest.raises(InputError, match="found a VCF file with genotypes, expected DNA data"):
-        read_alignment(write(), "dna")
-    (tmp_path / "cut.vcf").write_text(HEADER)
-    with pytest.raises(InputError, match="found no line that begins with #CHROM"):
-        read_alignment(tmp_path / "cut.vcf")
+        resolve_inputs(write(text_of()), "GTR")
+    with refused("found a VCF file with genotypes, expected DNA data"):
+        read_alignment(write(text_of()), "dna")
+    with refused("found no line that begins with #CHROM"):
+        read_alignment(write(HEADER))
