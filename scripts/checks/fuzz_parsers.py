@@ -82,12 +82,22 @@ class Parser:
     tokens: list[bytes] = field(default_factory=list)  # tokens that mutations insert, in addition to COMMON
 
 
+def of_file(read: Callable[[Path], object]) -> Callable[[bytes, Path], object]:
+    """What reads a file, as a function of its content and its path."""
+
+    def run(content: bytes, path: Path) -> object:
+        path.write_bytes(content)
+        return read(path)
+
+    return run
+
+
 def text_of(content: bytes) -> str:
     return content.decode("utf-8", "surrogateescape")
 
 
-def run_alignment(content: bytes, path: Path) -> object:
-    path.write_bytes(content)
+@of_file
+def run_alignment(path: Path) -> object:
     data, _ = resolve_inputs(read_alignment(path), None)
     return [compress(part).n_patterns for part in data.alignments]
 
@@ -98,10 +108,6 @@ def run_newick(content: bytes, _path: Path) -> object:
     if write_newick(again) != write_newick(tree):
         raise BrokenError("the tree is another one after it has been written and read")
     return tree.n_taxa
-
-
-def run_named_newick(content: bytes, _path: Path) -> object:
-    return parse_newick(text_of(content), "the tree", NAMES).n_edges
 
 
 def run_model(content: bytes, _path: Path) -> object:
@@ -116,27 +122,27 @@ def run_model(content: bytes, _path: Path) -> object:
     return model.n_free_parameters
 
 
-def run_scheme(content: bytes, path: Path) -> object:
-    path.write_bytes(content)
+@of_file
+def run_scheme(path: Path) -> object:
     data, models = resolve_inputs(ROWS, str(path))
     return len(data.parts), [str(model.spec) for model in models]
 
 
-def run_paml(content: bytes, path: Path) -> object:
-    path.write_bytes(content)
+@of_file
+def run_paml(path: Path) -> object:
     return len(resolve_inputs(PROTEINS, f"GTR20{{{path}}}")[1]), len(read_paml_matrix(str(path))[0])
 
 
-def run_structure(content: bytes, path: Path) -> object:
-    path.write_bytes(content)
+@of_file
+def run_structure(path: Path) -> object:
     row = "ACGU" * 25
     structure = read_structure(str(path))
     data, _ = resolve_inputs(dict.fromkeys(NAMES, row[: structure.n_sites]), f"S16B, stems = pairs{{{path}}}")
     return data.parts[0].columns.shape
 
 
-def run_matrix(content: bytes, path: Path) -> object:
-    path.write_bytes(content)
+@of_file
+def run_matrix(path: Path) -> object:
     spec = read_model(f"MATRIX{{{path}}}")
     if read_model(str(spec)) != spec:
         raise BrokenError(f"the model {spec} is another one after it has been written and read")
@@ -144,8 +150,8 @@ def run_matrix(content: bytes, path: Path) -> object:
     return resolve_inputs(data, spec, rooted=True)[1][0].components().n_states
 
 
-def run_definitions(content: bytes, path: Path) -> object:
-    path.write_bytes(content)
+@of_file
+def run_definitions(path: Path) -> object:
     found = []
     for name, definition in read_definitions(str(path)).items():
         spec = read_model(f"{name}{{{path}}}" if definition.kind == "model" else f"LG+{name}{{{path}}}")
@@ -156,32 +162,19 @@ def run_definitions(content: bytes, path: Path) -> object:
     return found
 
 
-def run_report(content: bytes, path: Path) -> object:
-    return show_in_report(content, path, "json")
-
-
-def run_jplace(content: bytes, path: Path) -> object:
-    return show_in_report(content, path, "jplace")
-
-
-def run_concordance(content: bytes, path: Path) -> object:
-    return show_in_report(content, path, "cf.json")
-
-
-def show_in_report(content: bytes, path: Path, ending: str) -> bool:
+def in_report(ending: str) -> Callable[[bytes, Path], object]:
     """Make a report of a run that left one file; the others of the folder belong to other parsers."""
-    prefix = path.with_name(f"run-{ending}")
-    path.with_name(f"{prefix.name}.{ending}").write_bytes(content)
-    return len(report(prefix).html) > 0
+
+    def run(content: bytes, path: Path) -> object:
+        prefix = path.with_name(f"run-{ending}")
+        path.with_name(f"{prefix.name}.{ending}").write_bytes(content)
+        return len(report(prefix).html) > 0
+
+    return run
 
 
-def run_dates(content: bytes, path: Path) -> object:
-    path.write_bytes(content)
-    return [row.date for row in read_dates(path)]
-
-
-def run_table(content: bytes, path: Path) -> object:
-    path.write_bytes(content)
+@of_file
+def run_table(path: Path) -> object:
     given = read_alignment(path)
     if given.table is None:
         return given.n_sites
@@ -189,30 +182,10 @@ def run_table(content: bytes, path: Path) -> object:
     return [compress(part).n_patterns for part in data.alignments]
 
 
-def run_record(content: bytes, path: Path) -> object:
-    path.write_bytes(content)
+@of_file
+def run_record(path: Path) -> object:
     read_record(path)
     return resolve_inputs(ROWS, str(path))[0].n_sites
-
-
-def run_part_trees(content: bytes, path: Path) -> object:
-    path.write_bytes(content)
-    return read_tree(path, NAMES, unlinked=True).lengths.shape
-
-
-def run_tree_files(content: bytes, path: Path) -> object:
-    path.write_bytes(content)
-    return len(read_tree_set([path]).names)
-
-
-def run_gene_trees(content: bytes, path: Path) -> object:
-    path.write_bytes(content)
-    return len(read_gene_trees([path], NAMES)[0].splits)
-
-
-def run_constraint(content: bytes, path: Path) -> object:
-    path.write_bytes(content)
-    return read_constraint(path, NAMES) is None
 
 
 def run_checkpoint(content: bytes, path: Path) -> object:
@@ -243,10 +216,6 @@ def run_prior(content: bytes, _path: Path) -> object:
     if parse_prior(str(prior), "it", (str(prior).split("(")[0],)) != prior:
         raise BrokenError(f"the prior {prior} is another one after it has been written and read")
     return prior
-
-
-def run_hardware(content: bytes, _path: Path) -> object:
-    return parse_hardware(text_of(content))
 
 
 def paml_seed() -> bytes:
@@ -284,7 +253,9 @@ PARSERS = {
     "catg": Parser(run_alignment, [GIVEN.catg], [b",1", b"0.5", b"1e-300", b"nan", b"\t", b"A"]),
     "newick": Parser(run_newick, [*GIVEN.trees, *data_files("simulated.nwk")], [b"(a,b)", b":1", b":-1", b"''"]),
     "named_newick": Parser(
-        run_named_newick, [GIVEN.trees[0], GIVEN.part_trees[1]], [b"(a,b)", b":1", b"b_c", b"'d e'"]
+        lambda content, _: parse_newick(text_of(content), "the tree", NAMES).n_edges,
+        [GIVEN.trees[0], GIVEN.part_trees[1]],
+        [b"(a,b)", b":1", b"b_c", b"'d e'"],
     ),
     "model": Parser(run_model, GIVEN.models, GIVEN.model_words),
     "partition": Parser(
@@ -324,20 +295,22 @@ PARSERS = {
         ],
     ),
     "report": Parser(
-        run_report, [SHOWN_RECORD], [b"null", b"[]", b"{}", b'"tree"', b'"parts"', b"1e400", b"-1", b"\\ud800", b"NaN"]
+        in_report("json"),
+        [SHOWN_RECORD],
+        [b"null", b"[]", b"{}", b'"tree"', b'"parts"', b"1e400", b"-1", b"\\ud800", b"NaN"],
     ),
     "jplace": Parser(
-        run_jplace,
+        in_report("jplace"),
         [GIVEN.jplace],
         [b"{0}", b"{-1}", b'"p"', b'"nm"', b"null", b"[]", b"{}", b"1e400", b"NaN", b"'{1}'"],
     ),
     "concordance": Parser(
-        run_concordance,
+        in_report("cf.json"),
         [GIVEN.concordance],
         [b"null", b"[]", b"{}", b'"gcf"', b'"scf"', b"1e400", b"-1", b'"taxa"', b"NaN"],
     ),
     "dates": Parser(
-        run_dates,
+        of_file(lambda path: [row.date for row in read_dates(path)]),
         [
             b"name\tdate\na\t2011.5\nb\t2011-05-17\nc\t2011-XX-XX\nd\t?\n",
             b'strain,id,Date\n"a,b",1,[2011.2:2011.5]\nc,2,2011-05\n',
@@ -353,15 +326,25 @@ PARSERS = {
         [b"north", b"|", b",,", b"\t\t", b"\\n", b'","', b'""'],
     ),
     "record": Parser(run_record, [RECORD], [b"null", b"[[", b"{}", b'"model"', b"NaN", b"\\ud800"]),
-    "part_trees": Parser(run_part_trees, GIVEN.part_trees, [b"(a,f)", b":1", b");\n"]),
+    "part_trees": Parser(
+        of_file(lambda path: read_tree(path, NAMES, unlinked=True).lengths.shape),
+        GIVEN.part_trees,
+        [b"(a,f)", b":1", b");\n"],
+    ),
     "tree_files": Parser(
-        run_tree_files,
+        of_file(lambda path: len(read_tree_set([path]).names)),
         [GIVEN.trees[0], *GIVEN.trees[3:], GIVEN.nexus_trees, GIVEN.sampled_trees],
         [b"tree t = ", b"[&R]", b"[&U]", b"translate", b"utree"],
     ),
-    "gene_trees": Parser(run_gene_trees, [*GIVEN.trees, b"(a,(b_c,d_e));\n((a,f),b_c);"], [b"(a,f)", b":1", b");\n"]),
+    "gene_trees": Parser(
+        of_file(lambda path: len(read_gene_trees([path], NAMES)[0].splits)),
+        [*GIVEN.trees, b"(a,(b_c,d_e));\n((a,f),b_c);"],
+        [b"(a,f)", b":1", b");\n"],
+    ),
     "constraint": Parser(
-        run_constraint, [b"((a,'b c'),(d_e,f));", b"((a,b_c),d_e,(it's,f));", b"(a,b_c,d_e,f);"], [b"(a,f)", b":1"]
+        of_file(lambda path: read_constraint(path, NAMES) is None),
+        [b"((a,'b c'),(d_e,f));", b"((a,b_c),d_e,(it's,f));", b"(a,b_c,d_e,f);"],
+        [b"(a,f)", b":1"],
     ),
     "checkpoint": Parser(
         run_checkpoint,
@@ -375,6 +358,8 @@ PARSERS = {
         [b"(", b")", b",", b"1e308", b"nan", b"inf", b"-0"],
     ),
     "hardware": Parser(
-        run_hardware, [b"numpy:vw=2", b"0:0:precision=single:threads=2:memory=1.5G"], [b"vw=", b"memory="]
+        lambda content, _: parse_hardware(text_of(content)),
+        [b"numpy:vw=2", b"0:0:precision=single:threads=2:memory=1.5G"],
+        [b"vw=", b"memory="],
     ),
 }

@@ -52,6 +52,13 @@ def make(required, n_categories=4, n_patterns=7, seed=1):
     return instance, SimpleNamespace(sites=sites, lengths=lengths, counts=counts, q=q, rates=rates)
 
 
+@pytest.fixture
+def instance():
+    made, _ = make(Flag.FRAMEWORK_CPU)
+    with made:
+        yield made
+
+
 def operation(node, scale=NONE):
     a, b = CHILDREN[node]
     return [node, scale, NONE, a, OF_NODE[a], b, OF_NODE[b]]
@@ -64,29 +71,34 @@ def pre_operation(node, scale=NONE):
     return [node + 7, scale, NONE, parent + 7, OF_NODE[node], sibling, OF_NODE[sibling]]
 
 
+NODES = 5, 6, 0, 1, 2, 3
+ABOVE = [node + 7 for node in NODES]
+
+
+def set_above_and_below(instance, scaled, n_partitions=1):
+    """Partials below all nodes and above all of them."""
+    below = [operation(node, node - 4 if scaled else NONE) for node in (5, 6, 4)]
+    above = [pre_operation(node, 3 + node % 3 if scaled else NONE) for node in NODES]
+    update, update_pre = instance.update_partials, instance.update_pre_partials
+    if n_partitions > 1:
+        instance.set_pattern_partitions(2, [0, 1, 1, 0, 0, 1, 0])
+        below, above = ([[*row, k, NONE] for k in (1, 0) for row in rows] for rows in (below, above))
+        update, update_pre = instance.update_partials_by_partition, instance.update_pre_partials_by_partition
+    update(below)
+    instance.set_root_pre_partials([4 + 7], [0])
+    update_pre(above)
+
+
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 @pytest.mark.parametrize("scaled", [False, True], ids=["unscaled", "scaled"])
 @pytest.mark.parametrize("n_partitions", [1, 2])
 def test_gradients_of_all_edges(framework, scaled, n_partitions):
     instance, oracle = make(framework)
     with instance:
-        order = (5, 6, 0, 1, 2, 3)
-        below = [operation(node, scale=node - 4 if scaled else NONE) for node in (5, 6, 4)]
-        above = [pre_operation(node, 3 + node % 3 if scaled else NONE) for node in order]
-        if n_partitions > 1:
-            instance.set_pattern_partitions(2, [0, 1, 1, 0, 0, 1, 0])
-            instance.update_partials_by_partition([[*row, k, NONE] for k in (1, 0) for row in below])
-            instance.set_root_pre_partials([4 + 7], [0])
-            instance.update_pre_partials_by_partition([[*row, k, NONE] for k in (1, 0) for row in above])
-        else:
-            instance.update_partials(below)
-            instance.set_root_pre_partials([4 + 7], [0])
-            instance.update_pre_partials(above)
+        set_above_and_below(instance, scaled, n_partitions)
         instance.set_differential_matrix(10, oracle.rates[:, None, None] * oracle.q)
-        edges = [OF_NODE[node] for node in order]
-        sites, sums, squares = instance.calculate_edge_derivatives(
-            order, [node + 7 for node in order], [10] * len(order), [0]
-        )
+        edges = [OF_NODE[node] for node in NODES]
+        sites, sums, squares = instance.calculate_edge_derivatives(NODES, ABOVE, [10] * len(NODES), [0])
         for row, edge in enumerate(edges):
             at = oracle.lengths.copy()
 
@@ -99,7 +111,7 @@ def test_gradients_of_all_edges(framework, scaled, n_partitions):
         np.testing.assert_allclose(sums, sites @ oracle.counts, rtol=1e-12)
         np.testing.assert_allclose(squares, sites**2 @ oracle.counts, rtol=1e-12)
         if not scaled:  # each pre-order partial, with the one below, is the likelihood
-            for node in order[:2]:
+            for node in NODES[:2]:
                 above, below = (instance.get_partials(buffer) for buffer in (node + 7, node))
                 weights = instance._weights[0][:, None, None]
                 found = np.log((weights * above * below).sum(axis=(0, 2)))
@@ -136,17 +148,15 @@ def test_asynchronous_answers(framework):
         np.testing.assert_allclose(instance.get_derivatives(), sums, rtol=1e-5)
 
 
-def test_scale_factors_are_logarithms_of_the_largest_entries():
-    instance, _ = make(Flag.FRAMEWORK_CPU)
-    with instance:
-        instance.update_partials([operation(5)])
-        plain = instance.get_partials(5)
-        instance.update_partials([operation(5, scale=2)], 3)
-        np.testing.assert_allclose(instance.get_scale_factors(2), np.log(plain.max(axis=(0, 2))), rtol=1e-12)
-        np.testing.assert_allclose(instance.get_partials(5).max(axis=(0, 2)), 1.0, rtol=1e-12)
-        np.testing.assert_allclose(instance.get_partials(5, 2), plain, rtol=1e-12)
-        instance.copy_scale_factors(4, 3)
-        np.testing.assert_array_equal(instance.get_scale_factors(4), instance.get_scale_factors(2))
+def test_scale_factors_are_logarithms_of_the_largest_entries(instance):
+    instance.update_partials([operation(5)])
+    plain = instance.get_partials(5)
+    instance.update_partials([operation(5, scale=2)], 3)
+    np.testing.assert_allclose(instance.get_scale_factors(2), np.log(plain.max(axis=(0, 2))), rtol=1e-12)
+    np.testing.assert_allclose(instance.get_partials(5).max(axis=(0, 2)), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(instance.get_partials(5, 2), plain, rtol=1e-12)
+    instance.copy_scale_factors(4, 3)
+    np.testing.assert_array_equal(instance.get_scale_factors(4), instance.get_scale_factors(2))
 
 
 def test_states_have_no_scale_factors():
@@ -164,14 +174,12 @@ def test_states_have_no_scale_factors():
     assert found[1] == found[0]
 
 
-def test_operations_that_are_refused_make_nothing():
-    instance, _ = make(Flag.FRAMEWORK_CPU)
-    with instance:
-        with pytest.raises(BeagleError, match="buffer 9 holds neither"):
-            instance.update_partials([operation(5), [8, NONE, NONE, 9, 0, 1, 1]])
-        with pytest.raises(BeagleError, match="buffer 5 holds neither"):
-            instance.get_partials(5)
-        instance.update_partials([operation(5)])
+def test_operations_that_are_refused_make_nothing(instance):
+    with pytest.raises(BeagleError, match="buffer 9 holds neither"):
+        instance.update_partials([operation(5), [8, NONE, NONE, 9, 0, 1, 1]])
+    with pytest.raises(BeagleError, match="buffer 5 holds neither"):
+        instance.get_partials(5)
+    instance.update_partials([operation(5)])
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
@@ -190,17 +198,25 @@ def test_deep_trees_do_not_underflow_without_scaling(framework):
         assert found == pytest.approx((3000 + 2) * np.log(0.25), rel=1e-12)
 
 
-def test_tips_partials_and_matrices_come_back():
-    instance, _ = make(Flag.FRAMEWORK_CPU)
-    with instance:
-        values = np.random.default_rng(3).random((4, 7, 4))
-        instance.set_partials(8, values.ravel())
-        np.testing.assert_array_equal(instance.get_partials(8), values)
-        instance.transpose_transition_matrices([0], [11])
-        np.testing.assert_array_equal(instance.get_transition_matrix(11)[2], instance.get_transition_matrix(0)[2].T)
-        instance.convolve_transition_matrices([0], [1], [12])
-        product = instance.get_transition_matrix(0) @ instance.get_transition_matrix(1)
-        np.testing.assert_array_equal(instance.get_transition_matrix(12), product)
+def test_tips_partials_and_matrices_come_back(instance):
+    values = np.random.default_rng(3).random((4, 7, 4))
+    instance.set_partials(8, values.ravel())
+    np.testing.assert_array_equal(instance.get_partials(8), values)
+    instance.transpose_transition_matrices([0], [11])
+    np.testing.assert_array_equal(instance.get_transition_matrix(11)[2], instance.get_transition_matrix(0)[2].T)
+    instance.convolve_transition_matrices([0], [1], [12])
+    product = instance.get_transition_matrix(0) @ instance.get_transition_matrix(1)
+    np.testing.assert_array_equal(instance.get_transition_matrix(12), product)
+
+
+def too_many_edges(instance):
+    instance.calculate_edge_log_likelihoods([5] * 9, [6] * 9, [8] * 9, None, None, [0] * 9, [0] * 9, [NONE] * 9)
+
+
+def after_the_end(instance):
+    instance.finalize()
+    instance.finalize()
+    instance.update_partials([operation(5)])
 
 
 def nan_at_root(instance):
@@ -218,6 +234,9 @@ def slopes_of_a_mixture_of_parts(instance):
     instance.update_partials([operation(5)])
     lists = [[5, 5], [0, 1], [0, 1], [2, 2], None, [0, 0], [0, 0], [NONE] * 2, [0]]
     instance.calculate_edge_log_likelihoods_by_partition(*lists, count=2)
+
+
+ONE_EDGE, SLOPES = "calculate_edge_log_likelihoods", "calculate_edge_derivatives"
 
 
 @pytest.mark.parametrize(
@@ -246,23 +265,14 @@ def slopes_of_a_mixture_of_parts(instance):
         ("found 2 lengths", "update_transition_matrices", (0, [1], None, None, [1, 2])),
         ("found edge length -1.0, expected 0", "update_transition_matrices", (0, [1], None, None, [-1])),
         ("found 1 matrices above and 2 results", "add_transition_matrices", ([1], [2], [3, 4])),
-        (
-            "found 1 sets of buffers and 2 matrices",
-            "calculate_edge_log_likelihoods",
-            ([5], [0], [0, 1], None, None, [0], [0], [NONE]),
-        ),
+        ("found 1 sets of buffers and 2 matrices", ONE_EDGE, ([5], [0], [0, 1], None, None, [0], [0], [NONE])),
         ("found 1 buffers and 2 frequencies", "set_root_pre_partials", ([8], [0, 0])),
-        (
-            "found 3 edges and 2 category weights",
-            "calculate_edge_derivatives",
-            ([0, 1, 2], [8, 9, 10], [0] * 3, [0, 0]),
-        ),
+        ("found 3 edges and 2 category weights", SLOPES, ([0, 1, 2], [8, 9, 10], [0] * 3, [0, 0])),
         ("found 8 partitions", "set_pattern_partitions", (2, np.zeros(8))),
     ],
 )
-def test_errors_of_arguments(message, call, arguments):
-    instance, _ = make(Flag.FRAMEWORK_CPU)
-    with instance, pytest.raises(BeagleError, match=f"^OUT_OF_RANGE: .*{message}") as found:
+def test_errors_of_arguments(instance, message, call, arguments):
+    with pytest.raises(BeagleError, match=f"^OUT_OF_RANGE: .*{message}") as found:
         getattr(instance, call)(*arguments)
     assert found.value.code == Code.OUT_OF_RANGE
 
@@ -274,11 +284,12 @@ def test_errors_of_arguments(message, call, arguments):
         (Code.FLOATING_POINT, "not a number", nan_at_root),
         (Code.NO_IMPLEMENTATION, "derivatives of a mixture", slopes_of_a_mixture),
         (Code.NO_IMPLEMENTATION, "derivatives of a mixture", slopes_of_a_mixture_of_parts),
+        (Code.NO_IMPLEMENTATION, "a mixture of 9 edges, more than 8", too_many_edges),
+        (Code.UNINITIALIZED_INSTANCE, "the instance has been finalized", after_the_end),
     ],
 )
-def test_errors(code, message, call):
-    instance, _ = make(Flag.FRAMEWORK_CPU)
-    with instance, pytest.raises(BeagleError, match=f"^{code.name}: .*{message}") as found:
+def test_errors(instance, code, message, call):
+    with pytest.raises(BeagleError, match=f"^{code.name}: .*{message}") as found:
         call(instance)
     assert found.value.code == code
 
@@ -297,14 +308,6 @@ def test_what_waits_behind_a_likelihood_that_is_no_number_is_done():
         np.testing.assert_array_equal(instance.get_scale_factors(0), expected)
 
 
-def test_a_finalized_instance():
-    instance, _ = make(Flag.FRAMEWORK_CPU)
-    instance.finalize()
-    instance.finalize()
-    with pytest.raises(BeagleError, match="UNINITIALIZED_INSTANCE: the instance has been finalized"):
-        instance.update_partials([operation(5)])
-
-
 def test_partitions_may_be_set_again():
     instance, oracle = make(Flag.FRAMEWORK_CPU)
     with instance:
@@ -320,22 +323,24 @@ def test_partitions_may_be_set_again():
             assert total == pytest.approx(sites.sum(), rel=1e-12)
 
 
+SIZES = 4, 4, 4, 4, 5, 1, 4
+
+
 @pytest.mark.parametrize(
-    ("sizes", "message"),
+    ("sizes", "more", "message"),
     [
-        ((4, 4, 4, 4, 0, 1, 4), "pattern_count: found 0, expected a whole number, 1 or more"),
-        ((4, 4, 4, 4, 5.5, 1, 4), "pattern_count: found 5.5, expected a whole number, 1 or more"),
-        ((4, 4, 4, 4, 5, 1, -1), "matrix_buffer_count: found -1, expected a whole number, 0 or more"),
+        ((4, 4, 4, 4, 0, 1, 4), {}, "OUT_OF_RANGE: pattern_count: found 0, expected a whole number, 1 or more"),
+        ((4, 4, 4, 4, 5.5, 1, 4), {}, "OUT_OF_RANGE: pattern_count: found 5.5, expected a whole number, 1 or more"),
+        ((4, 4, 4, 4, 5, 1, -1), {}, "OUT_OF_RANGE: matrix_buffer_count: found -1, expected a whole number, 0 or more"),
+        (SIZES, {"resource_list": []}, "NO_RESOURCE: the list of resources is empty"),
+        (SIZES, {"resource_list": [99]}, "found resource 99"),
+        (SIZES, {"requirement_flags": Flag.FRAMEWORK_CUDA}, "NO_RESOURCE: no resource has FRAMEWORK_CUDA"),
+        (SIZES, {"requirement_flags": 1 << 40}, "NO_RESOURCE: no resource has 0x10000000000"),
     ],
 )
-def test_sizes_that_cannot_be(sizes, message):
-    with pytest.raises(BeagleError, match=f"OUT_OF_RANGE: {message}"):
-        Instance(*sizes)
-
-
-def test_no_resource_to_choose_from():
-    with pytest.raises(BeagleError, match="NO_RESOURCE: the list of resources is empty"):
-        Instance(4, 4, 4, 4, 5, 1, 4, resource_list=[])
+def test_instances_that_cannot_be(sizes, more, message):
+    with pytest.raises(BeagleError, match=message):
+        Instance(*sizes, **more)
 
 
 def test_resources():
@@ -344,21 +349,15 @@ def test_resources():
     assert all(Flag.FRAMEWORK_OPENCL in one.support_flags for one in others)
     assert "plltool" in get_citation()
     assert get_version() in get_citation()
-    with Instance(4, 4, 4, 4, 5, 1, 4, resource_list=[0]) as instance:
+    with Instance(*SIZES, resource_list=[0]) as instance:
         assert instance.implementation_name.startswith("plltool numpy")
         assert "4 tips, 5 patterns" in repr(instance)
-    with pytest.raises(BeagleError, match="NO_RESOURCE: no resource has FRAMEWORK_CUDA"):
-        Instance(4, 4, 4, 4, 5, 1, 4, requirement_flags=Flag.FRAMEWORK_CUDA)
-    with pytest.raises(BeagleError, match="NO_RESOURCE: no resource has 0x10000000000"):
-        Instance(4, 4, 4, 4, 5, 1, 4, requirement_flags=1 << 40)
-    with pytest.raises(BeagleError, match="found resource 99"):
-        Instance(4, 4, 4, 4, 5, 1, 4, resource_list=[99])
 
 
 @pytest.mark.opencl
 def test_the_preferred_resource_is_taken():
-    assert Instance(4, 4, 4, 4, 5, 1, 4, preference_flags=Flag.FRAMEWORK_CPU).resource.number == 0
-    assert Instance(4, 4, 4, 4, 5, 1, 4).resource.device is not None
+    assert Instance(*SIZES, preference_flags=Flag.FRAMEWORK_CPU).resource.number == 0
+    assert Instance(*SIZES).resource.device is not None
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
@@ -419,16 +418,6 @@ def test_matrices_of_matrices(framework, n_states):
         np.testing.assert_allclose(instance.get_partials(3), ends[0] * ends[1], rtol=1e-12)
 
 
-NODES = 5, 6, 0, 1, 2, 3
-
-
-def set_above_and_below(instance, scaled):
-    """Partials below all nodes and above all of them."""
-    instance.update_partials([operation(node, node - 4 if scaled else NONE) for node in (5, 6, 4)])
-    instance.set_root_pre_partials([4 + 7], [0])
-    instance.update_pre_partials([pre_operation(node, 3 + node % 3 if scaled else NONE) for node in NODES])
-
-
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 @pytest.mark.parametrize("scaled", [False, True], ids=["unscaled", "scaled"])
 def test_cross_products(framework, scaled):
@@ -437,7 +426,7 @@ def test_cross_products(framework, scaled):
     with instance:
         set_above_and_below(instance, scaled)
         lengths = oracle.lengths[[OF_NODE[node] for node in NODES]]
-        products = instance.calculate_cross_product_derivative(NODES, [n + 7 for n in NODES], [0], [0], lengths)
+        products = instance.calculate_cross_product_derivative(NODES, ABOVE, [0], [0], lengths)
         for direction in (oracle.q, oracle.q @ oracle.q, np.linalg.matrix_power(oracle.q, 3)):
 
             def moved(step, direction=direction):
@@ -496,15 +485,8 @@ def test_sums_alone_leave_the_device(monkeypatch, n_patterns):
         set_above_and_below(instance, scaled=True)
 
         def gradient(want_sites):
-            above = [node + 7 for node in NODES]
-            instance.calculate_edge_derivatives(NODES, above, [10] * len(NODES), [0], want_sites)
+            instance.calculate_edge_derivatives(NODES, ABOVE, [10] * len(NODES), [0], want_sites)
 
         assert moved(lambda: gradient(False))[:2] == (2 * 8 * len(NODES), 1)
         lanes = instance._blocks()[0].engine.layout.n_lanes
         assert moved(lambda: gradient(True))[:2] == (2 * 8 * len(NODES) * (1 + lanes), 2)
-
-
-def test_many_edges_in_a_mixture():
-    instance, _ = make(Flag.FRAMEWORK_CPU)
-    with instance, pytest.raises(BeagleError, match="NO_IMPLEMENTATION: a mixture of 9 edges, more than 8"):
-        instance.calculate_edge_log_likelihoods([5] * 9, [6] * 9, [8] * 9, None, None, [0] * 9, [0] * 9, [NONE] * 9)
