@@ -29,20 +29,22 @@ def python(code):
 
 
 class TestProbe:
-    def test_success(self):
-        assert run_probe(python("print('noise')"), 60) is None
-
-    def test_a_crash(self):
-        code = "import os, sys; print('LLVM ERROR: Cannot select: fma', file=sys.stderr, flush=True); os.abort()"
-        assert run_probe(python(code), 60) == "the driver crashes (SIGABRT): LLVM ERROR: Cannot select: fma"
-
-    def test_a_silent_crash(self):
-        assert run_probe(python("import os; os.kill(os.getpid(), 11)"), 60) == (
-            "the driver crashes (SIGSEGV): no message"
-        )
-
-    def test_an_error(self):
-        assert run_probe(python("raise SystemExit('kernels do not build')"), 60) == "kernels do not build"
+    @pytest.mark.parametrize(
+        ("code", "expected"),
+        [
+            ("print('noise')", None),
+            (
+                "import os, sys; print('LLVM ERROR: Cannot select: fma', file=sys.stderr, flush=True); os.abort()",
+                "the driver crashes (SIGABRT): LLVM ERROR: Cannot select: fma",
+            ),
+            ("import os; os.kill(os.getpid(), 11)", "the driver crashes (SIGSEGV): no message"),
+            ("import os; os.kill(os.getpid(), 9)", "the test was ended (SIGKILL): no message"),
+            ("raise SystemExit('kernels do not build')", "kernels do not build"),
+        ],
+        ids=["success", "crash", "silent crash", "killed by somebody else", "error"],
+    )
+    def test_ends(self, code, expected):
+        assert run_probe(python(code), 60) == expected
 
     def test_a_hang(self, tmp_path):
         """As in a driver that waits for its queue: SIGTERM and SIGINT are not heard."""
@@ -66,10 +68,6 @@ time.sleep(60)
         monkeypatch.setattr(faults.os, "getloadavg", lambda: (load, 0.0, 0.0), raising=False)
         assert faults.probe_seconds() == seconds
 
-    def test_killed_by_somebody_else(self):
-        code = "import os; os.kill(os.getpid(), 9)"
-        assert run_probe(python(code), 60) == "the test was ended (SIGKILL): no message"
-
     def test_a_command_that_does_not_start(self):
         assert "does not start" in run_probe(["/no/such/program"], 60)
 
@@ -89,9 +87,6 @@ time.sleep(60)
     def test_a_device(self):
         assert probe_device("0:0") is None
         assert probe_device("0:0", 4) is None
-
-    @pytest.mark.opencl
-    def test_a_device_that_is_not_there(self):
         assert "no OpenCL device is called '99:0'" in probe_device("99:0")
 
     @pytest.mark.opencl

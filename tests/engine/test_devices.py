@@ -29,23 +29,22 @@ from plltool.errors import DeviceError
 POCL = "Portable Computing Language"
 
 
-class TestVectorWidth:
-    @pytest.mark.parametrize(
-        ("platform", "version", "native", "expected"),
-        [
-            (POCL, "OpenCL 3.0 PoCL 3.0-rc2  Linux, Release, RELOC, LLVM 14.0.6, SLEEF", 8, (4, None)),
-            (POCL, "OpenCL 3.0 PoCL 3.1+debian  Linux, None+Asserts, RELOC, LLVM 15.0.6", 8, (8, 16)),
-            (POCL, "OpenCL 3.0 PoCL 5.0  Linux, LLVM 9.0.1", 8, (4, None)),
-            (POCL, "OpenCL 2.0 pocl", 8, (4, None)),
-            (POCL, "OpenCL 3.0 PoCL 6.0  Linux, LLVM 18.1.0", 2, (2, 4)),
-            ("Intel(R) OpenCL", "OpenCL 3.1 LINUX", 8, (8, 16)),
-            ("Intel(R) OpenCL", "OpenCL 3.1 LINUX", 16, (8, 16)),
-            ("Intel(R) OpenCL", "OpenCL 3.1 LINUX", 4, (4, 8)),
-            ("other", "OpenCL 1.2", 0, (2, 4)),
-        ],
-    )
-    def test_width(self, platform, version, native, expected):
-        assert safe_vector_widths(platform, version, native) == expected
+@pytest.mark.parametrize(
+    ("platform", "version", "native", "expected"),
+    [
+        (POCL, "OpenCL 3.0 PoCL 3.0-rc2  Linux, Release, RELOC, LLVM 14.0.6, SLEEF", 8, (4, None)),
+        (POCL, "OpenCL 3.0 PoCL 3.1+debian  Linux, None+Asserts, RELOC, LLVM 15.0.6", 8, (8, 16)),
+        (POCL, "OpenCL 3.0 PoCL 5.0  Linux, LLVM 9.0.1", 8, (4, None)),
+        (POCL, "OpenCL 2.0 pocl", 8, (4, None)),
+        (POCL, "OpenCL 3.0 PoCL 6.0  Linux, LLVM 18.1.0", 2, (2, 4)),
+        ("Intel(R) OpenCL", "OpenCL 3.1 LINUX", 8, (8, 16)),
+        ("Intel(R) OpenCL", "OpenCL 3.1 LINUX", 16, (8, 16)),
+        ("Intel(R) OpenCL", "OpenCL 3.1 LINUX", 4, (4, 8)),
+        ("other", "OpenCL 1.2", 0, (2, 4)),
+    ],
+)
+def test_width_of_vectors(platform, version, native, expected):
+    assert safe_vector_widths(platform, version, native) == expected
 
 
 class FakeError(Exception):
@@ -242,55 +241,40 @@ class Description:
         return ctypes.string_at(pointer)
 
 
-def test_an_unknown_processor_gets_the_level_of_the_machine():
-    description = Description((b"generic",))
+@pytest.fixture(autouse=True)
+def no_names(monkeypatch):
+    monkeypatch.setattr(device_module, "_named", {})
+
+
+@pytest.mark.parametrize("n_names", [1, 2])
+def test_an_unknown_processor_gets_the_level_of_the_machine(n_names):
+    """Nothing else is changed, such as a second name behind the first."""
+    description = Description((b"generic",) * n_names)
     before = description.memory.raw
     assert name_unknown_processor(description.address, UNKNOWN_VERSION)
     assert description.text(83) in (b"x86-64", b"x86-64-v3")
     assert [description.text(place) for place in (80, 81, 82)] == [b"pthread", b"generics", b"gener"]
     changed = [word for word in range(WORDS) if before[8 * word :][:8] != description.memory.raw[8 * word :][:8]]
     assert changed == [83]
-    assert not name_unknown_processor(description.address, UNKNOWN_VERSION), "it has a name now"
-
-
-@pytest.fixture(autouse=True)
-def no_names(monkeypatch):
-    monkeypatch.setattr(device_module, "_named", {})
+    assert not name_unknown_processor(description.address, UNKNOWN_VERSION), "a device gets a name once"
+    assert n_names == 1 or description.text(84) == b"generic"
 
 
 @pytest.mark.parametrize(
-    "version",
+    ("names", "version"),
     [
-        "OpenCL 3.0 PoCL HSTR: pthread-x86_64-unknown-linux-gnu-znver3",
-        "OpenCL 3.0 PoCL HSTR: pthread-aarch64-unknown-linux-gnu-generic",
-        "OpenCL 3.0 (Build 0)",
+        ((b"generic",), "OpenCL 3.0 PoCL HSTR: pthread-x86_64-unknown-linux-gnu-znver3"),
+        ((b"generic",), "OpenCL 3.0 PoCL HSTR: pthread-aarch64-unknown-linux-gnu-generic"),
+        ((b"generic",), "OpenCL 3.0 (Build 0)"),
+        ((), UNKNOWN_VERSION),  # no pointer is that of the name
     ],
 )
-def test_other_devices_stay_as_they_are(version):
-    description = Description((b"generic",))
+def test_other_devices_stay_as_they_are(names, version):
+    description = Description(names)
     before = description.memory.raw
     assert not name_unknown_processor(description.address, version)
     assert description.memory.raw == before
-
-
-def test_what_lies_behind_stays_as_it_is():
-    description = Description((b"generic", b"generic"))
-    before = description.memory.raw
-    assert name_unknown_processor(description.address, UNKNOWN_VERSION)
-    assert not name_unknown_processor(description.address, UNKNOWN_VERSION), "a device gets a name once"
-    assert description.text(84) == b"generic"
-    assert description.memory.raw[8 * 84 :] == before[8 * 84 :]
-
-
-def test_nothing_is_changed_where_no_pointer_is_the_name():
-    description = Description(())
-    before = description.memory.raw
-    assert not name_unknown_processor(description.address, UNKNOWN_VERSION)
-    assert description.memory.raw == before
-
-
-def test_an_address_that_is_none_is_no_crash():
-    assert not name_unknown_processor(8, UNKNOWN_VERSION)
+    assert not name_unknown_processor(8, version), "an address that is none is no crash"
 
 
 @pytest.mark.parametrize(
@@ -332,10 +316,13 @@ def add_driver(machine, name="libnvidia-opencl.so.1", file=""):
     return path
 
 
-def test_no_gpu_no_advice(machine):
+def test_a_gpu_without_a_driver_and_the_reverse(machine):
     assert advice(machine) == []
     (machine / "lib" / "libigdrcl.so").write_text("")  # a driver without a GPU
     assert advice(machine) == []
+    (machine / "dev" / "nvidiactl").write_text("")  # a GPU without a driver
+    (line,) = advice(machine)
+    assert line.startswith("/dev/nvidiactl tells of a GPU, but its OpenCL driver, libnvidia-opencl.so.1, is missing")
 
 
 @pytest.mark.parametrize("file", ["", "dxg"])
@@ -363,18 +350,10 @@ def test_a_registered_driver_needs_nothing(machine, registered):
     assert advice(machine) == []
 
 
-def test_a_gpu_without_a_driver(machine):
-    (machine / "dev" / "nvidiactl").write_text("")
-    (line,) = advice(machine)
-    assert line.startswith("/dev/nvidiactl tells of a GPU, but its OpenCL driver, libnvidia-opencl.so.1, is missing")
-
-
 def test_each_vendor_once(machine):
     add_driver(machine)
     (machine / "lib" / "libnvidia-opencl.so.1").write_text("")
     add_driver(machine, "libamdocl64.so")
-    assert sorted(path.name for path in find_gpu_drivers([str(machine / "lib")])) == [
-        "libamdocl64.so",
-        "libnvidia-opencl.so.1",
-    ]
+    found = sorted(path.name for path in find_gpu_drivers([str(machine / "lib")]))
+    assert found == ["libamdocl64.so", "libnvidia-opencl.so.1"]
     assert len(advice(machine)) == 2

@@ -98,16 +98,16 @@ def test_errors_come_without_warnings():
 # --- arrays that do not fit ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", [(2, 6), (3, 5), (5, 3)])
-def test_codes_that_do_not_fit(shape):
-    with pytest.raises(EngineError, match=r"codes have shape .* the layout \(3, 6\)"):
-        plain_engine(Layout(4, 1, 3, (6,), 2), 1, EngineData(np.ones(shape, dtype=int), np.ones(6)))
-
-
-@pytest.mark.parametrize("shape", [(5,), (2, 6), (6, 1)])
-def test_weights_that_do_not_fit(shape):
-    with pytest.raises(EngineError, match=r"weights have shape .* expected \(6,\)"):
-        plain_engine(Layout(4, 1, 3, (6,), 2), 1, EngineData(np.ones((3, 6), dtype=int), np.ones(shape)))
+@pytest.mark.parametrize(
+    ("codes", "weights", "message"),
+    [
+        *((shape, (6,), r"codes have shape .* the layout \(3, 6\)") for shape in ((2, 6), (3, 5), (5, 3))),
+        *(((3, 6), shape, r"weights have shape .* expected \(6,\)") for shape in ((5,), (2, 6), (6, 1))),
+    ],
+)
+def test_data_that_do_not_fit(codes, weights, message):
+    with pytest.raises(EngineError, match=message):
+        plain_engine(Layout(4, 1, 3, (6,), 2), 1, EngineData(np.ones(codes, dtype=int), np.ones(weights)))
 
 
 @pytest.mark.parametrize(

@@ -109,16 +109,17 @@ def failing_engines(monkeypatch):
     return tried
 
 
-class TestRanking:
-    def test_order(self):
-        assert [d.index for d in rank_devices(ALL)] == ["2:0", "1:0", "0:0", "3:0"]
-
-    def test_equals_keep_the_order_of_the_platforms(self):
-        assert rank_devices([CPU, replace(CPU, index="5:0")])[0] is CPU
-
-    def test_accelerators_come_last(self):
-        other = replace(CPU, index="5:0", kind="other", shares_host_memory=True)
-        assert rank_devices([other, CPU])[0] is CPU
+@pytest.mark.parametrize(
+    ("devices", "ranked"),
+    [
+        (ALL, ["2:0", "1:0", "0:0", "3:0"]),
+        ([CPU, replace(CPU, index="5:0")], ["0:0", "5:0"]),  # equals keep the order of the platforms
+        ([replace(CPU, index="5:0", kind="other", shares_host_memory=True), CPU], ["0:0", "5:0"]),
+    ],
+    ids=["all", "equals", "an accelerator"],
+)
+def test_ranking(devices, ranked):
+    assert [device.index for device in rank_devices(devices)] == ranked
 
 
 class TestNames:
@@ -143,24 +144,21 @@ class TestNames:
     def test_names(self, wanted, index):
         assert find_device(ALL, wanted).index == index
 
-    def test_unknown_names_list_what_there_is(self):
-        with pytest.raises(DeviceError, match=r"'Radeon'; devices found: 0:0 pthread.*; 1:0 EPYC") as caught:
-            find_device([CPU, INTEL], "Radeon")
-        assert "\n" not in str(caught.value)
-
-    @pytest.mark.parametrize("wanted", ["opencl", "gpu", "0:0", "x", ""])
-    def test_nothing_there(self, wanted):
-        with pytest.raises(DeviceError, match="devices found: none"):
-            find_device([], wanted)
-
-    def test_no_device_of_a_kind(self):
-        with pytest.raises(DeviceError, match=r"^there is no GPU that OpenCL can use; devices found: 0:0 pthread"):
-            find_device([CPU], "gpu")
-
-    @pytest.mark.parametrize("wanted", ["4:0", "Toy"])
-    def test_unusable_devices_say_why(self, wanted):
-        with pytest.raises(DeviceError, match=r"4:0 Toy \(NVIDIA CUDA\): no double precision.* --precision single$"):
-            find_device(ALL, wanted)
+    @pytest.mark.parametrize(
+        ("devices", "wanted", "message"),
+        [
+            ([CPU, INTEL], "Radeon", r"'Radeon'; devices found: 0:0 pthread.*; 1:0 EPYC.*"),
+            *(([], wanted, "devices found: none") for wanted in ("opencl", "gpu", "0:0", "x", "")),
+            ([CPU], "gpu", r"^there is no GPU that OpenCL can use; devices found: 0:0 pthread.*"),
+            *(
+                (ALL, own, r"4:0 Toy \(NVIDIA CUDA\): no double precision.* --precision single")
+                for own in ("4:0", "Toy")
+            ),
+        ],
+    )
+    def test_what_cannot_be_found_says_why(self, devices, wanted, message):
+        with pytest.raises(DeviceError, match=rf"\A.*{message}\Z"):
+            find_device(devices, wanted)
 
     def test_single_precision_does_without_double(self):
         assert find_device(ALL, "Toy", precision="single") is NO_DOUBLE
@@ -235,16 +233,13 @@ class TestLayout:
         assert layout_of(device, n_states, n_components, 20, (500,)).staged_matrices == staged
         assert not layout_of(CPU, n_states, n_components, 20, (500,)).staged_matrices
 
-    def test_kernels_are_cut_on_gpus_only(self):
-        """A CPU in the shape of a GPU gains nothing from fewer registers, and compiles longer."""
-        assert layout_of(GPU, 4, 4, 20, (500,)).cut_kernels
-        assert not layout_of(CPU, 4, 4, 20, (500,)).cut_kernels
-
     @pytest.mark.parametrize("vw", [32, 64])
     def test_a_cpu_device_in_the_shape_of_a_gpu(self, vw):
-        """So that the kernels of a GPU can be tried without one."""
+        """So that the kernels of a GPU can be tried without one; fewer registers gain nothing, and compile longer."""
         gpu = layout_of(GPU, 4, 4, 20, (500,), vw=vw)
+        assert gpu.cut_kernels
         assert layout_of(CPU, 4, 4, 20, (500,), vw=vw) == replace(gpu, cut_kernels=False)
+        assert not layout_of(CPU, 4, 4, 20, (500,)).cut_kernels
 
     @pytest.mark.parametrize(("device", "vw"), [(CPU, 8), (CPU, 1), (INTEL, 16), (INTEL, 3), (GPU, 4)])
     def test_lanes_that_the_device_cannot_use(self, device, vw):
@@ -351,17 +346,14 @@ class TestMemory:
     def host(self, monkeypatch):
         monkeypatch.setattr(select, "available_memory", lambda: 10 * GIB)
 
-    def test_a_device_that_holds_everything(self):
-        plan = plan_engine(replace(GPU, memory=80 * GIB, max_allocation=20 * GIB), SHAPE, Slots(150, 50), Hardware())
+    @pytest.mark.parametrize("fitting", [None, 160], ids=["everything", "some of the extra slots"])
+    def test_a_device_that_holds(self, fitting):
+        large = replace(GPU, memory=80 * GIB, max_allocation=20 * GIB)
+        memory = fitting and fitting * plan_engine(large, SHAPE, Slots(1), Hardware()).layout.slot_bytes
+        plan = plan_engine(large, SHAPE, Slots(150, 50), Hardware(memory=memory))
         assert plan.storage.resident
-        assert plan.storage.n_slots == 200
+        assert plan.storage.n_slots == (fitting or 200)
         assert len(plan.storage.runs) == 1
-
-    def test_extra_slots_as_far_as_they_fit(self):
-        memory = 160 * plan_engine(GPU, SHAPE, Slots(1), Hardware()).layout.slot_bytes
-        plan = plan_engine(GPU, SHAPE, Slots(150, 50), Hardware(memory=memory))
-        assert plan.storage.resident
-        assert plan.storage.n_slots == 160
 
     @pytest.mark.parametrize("device", [CPU, INTEL, GPU, None], ids=["pocl", "intel", "gpu", "numpy"])
     def test_tasks_that_stream_well(self, device):
@@ -470,13 +462,13 @@ class TestWithoutOpenCL:
         assert (engine.layout.vw, engine.layout.tile_blocks, engine.layout.precision) == (vw or 4, 1, precision)
         assert "asked for" in reason
 
-    def test_lanes_that_numpy_cannot_use(self, no_opencl):
-        with pytest.raises(DeviceError, match="numpy cannot use blocks of 8 lanes, only of 1, 2, 4"):
-            make_small(device="numpy", vw=8)
-
-    def test_unknown_precision(self, no_opencl):
-        with pytest.raises(InputError, match="'half'"):
-            make_small(device="numpy", precision="half")
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [({"vw": 8}, "numpy cannot use blocks of 8 lanes, only of 1, 2, 4"), ({"precision": "half"}, "'half'")],
+    )
+    def test_what_numpy_cannot_do(self, no_opencl, settings, message):
+        with pytest.raises((DeviceError, InputError), match=message):
+            make_small(device="numpy", **settings)
 
 
 class TestAutomatic:
@@ -492,12 +484,6 @@ class TestAutomatic:
         assert "pip install" not in reason
         assert "\n" not in reason
         assert len(reason) < 2000
-
-    def test_a_device_asked_for_does_not_fall_back(self, found, failing_engines):
-        found(CPU, GPU)
-        with pytest.raises(DeviceError, match="kernels do not build"):
-            make_small(device="gpu")
-        assert failing_engines == ["2:0"]
 
     def test_the_first_device_that_works_is_taken(self, found, monkeypatch):
         found(CPU, GPU)
@@ -531,12 +517,23 @@ class TestAutomatic:
         assert next(select.find_automatic("double")[0]) is GPU
         assert tested == ["2:0"]
 
-    def test_a_device_asked_for_that_fails_its_test(self, found, failing_engines):
-        found(CPU, GPU, faults={"2:0": "the driver crashes (SIGSEGV)"})
-        message = r"^device 'gpu' cannot be used: 2:0 NVIDIA H200 \(NVIDIA CUDA\): the driver crashes \(SIGSEGV\)$"
+    @pytest.mark.parametrize(
+        ("fault", "message", "tried"),
+        [
+            (
+                "the driver crashes",
+                r"^device 'gpu' cannot be used: 2:0 NVIDIA H200 .*: the driver crashes$",
+                [],
+            ),
+            (None, "kernels do not build", ["2:0"]),
+        ],
+        ids=["fails its test", "no engine"],
+    )
+    def test_a_device_asked_for_does_not_fall_back(self, found, failing_engines, fault, message, tried):
+        found(CPU, GPU, faults={"2:0": fault})
         with pytest.raises(DeviceError, match=message):
             make_small(device="gpu")
-        assert failing_engines == []
+        assert failing_engines == tried
 
     def test_all_devices_fail_their_test(self, found):
         found(CPU, faults={"0:0": "no answer within 60 s"})

@@ -147,22 +147,20 @@ def test_multistate_models_by_their_definition(text, expected):
 
 
 class TestStart:
-    def test_free_parameters_start_at_defaults(self):
-        model = model_of("GTR+FO+G4")
-        assert model.exchangeabilities.tolist() == [1.0] * 6
-        assert model.frequencies.tolist() == [0.25] * 4
-        assert model.alpha == DEFAULT_ALPHA
-
-    def test_fixed_values_are_used(self):
-        model = model_of(GTR_FIXED)
-        assert tuple(model.exchangeabilities) == RATES
-        assert tuple(model.frequencies) == FREQUENCIES
-        assert model.alpha == 0.45
-
-    def test_empirical_frequencies(self):
-        """They are used only where they are asked for."""
-        assert tuple(model_of("GTR+F", FREQUENCIES).frequencies) == FREQUENCIES
-        assert model_of("GTR+FO", FREQUENCIES).frequencies.tolist() == [0.25] * 4
+    @pytest.mark.parametrize(
+        ("text", "rates", "frequencies", "alpha"),
+        [
+            ("GTR+FO+G4", (1.0,) * 6, (0.25,) * 4, DEFAULT_ALPHA),
+            (GTR_FIXED, RATES, FREQUENCIES, 0.45),
+            ("GTR+F", (1.0,) * 6, (0.1, 0.2, 0.3, 0.4), None),
+        ],
+    )
+    def test_values(self, text, rates, frequencies, alpha):
+        """Those given, or defaults; empirical frequencies are used only where they are asked for."""
+        model = model_of(text, (0.1, 0.2, 0.3, 0.4))
+        assert tuple(model.exchangeabilities) == rates
+        assert tuple(model.frequencies) == frequencies
+        assert model.alpha == alpha
 
     def test_missing_empirical_frequencies(self):
         with pytest.raises(ValueError, match=r"GTR\+F"):
@@ -286,50 +284,38 @@ class TestSetters:
         assert tuple(model.exchangeabilities) == RATES
 
     @pytest.mark.parametrize(
-        ("values", "words"),
+        ("text", "what", "values", "words"),
         [
-            ([1, 2, 3], "expected 6 exchangeabilities .* found 3"),
-            ([1, 2, 1, 1, 2, 0], "found 0"),
-            ([1, np.inf, 1, 1, 2, 1], "found inf"),
-            ([1, 2, 1, 1, 3, 1], "HKY has equal exchangeabilities AG and CT, found 2 and 3"),
+            ("HKY", "exchangeabilities", ([1, 2, 3],), "expected 6 exchangeabilities .* found 3"),
+            ("HKY", "exchangeabilities", ([1, 2, 1, 1, 2, 0],), "found 0"),
+            ("HKY", "exchangeabilities", ([1, np.inf, 1, 1, 2, 1],), "found inf"),
+            ("HKY", "exchangeabilities", ([1, 2, 1, 1, 3, 1],), "HKY has equal .* AG and CT, found 2 and 3"),
+            ("HKY", "frequencies", ([0.5, 0.5],), "base frequencies"),
+            ("HKY", "frequencies", ([0.5, 0.5, 0, 0],), "base frequencies"),
+            ("HKY", "frequencies", ([0.3, 0.3, 0.3, 0.3],), "base frequencies"),
+            ("HKY", "frequencies", ([np.nan, 0.3, 0.3, 0.4],), "base frequencies"),
+            *(("HKY+G4", "alpha", (value,), "alpha must lie between") for value in (0.0, -1.0, 1e-3, 1e11, np.nan)),
+            ("HKY", "alpha", (0.5,), r"'HKY\+FO' has no gamma"),
+            ("JC+I", "pinv", (1.0,), r"between 1e-10 and 0\.99, found 1"),
+            ("JC", "pinv", (0.3,), "'JC' has no invariable sites"),
+            ("JC+R2", "free_rates", ([1, 3], [0.5, 0.6]), "must sum to 1"),
+            ("JC+R2", "free_rates", ([1, 2, 3], [0.5, 0.5]), "expected 2 rates"),
+            ("JC+R2", "free_rates", ([1, 0], [0.5, 0.5]), "must be positive"),
+            ("JC+G", "free_rates", ([1, 3], [0.75, 0.25]), r"no free rates \(\+R\)"),
         ],
     )
-    def test_refused_exchangeabilities(self, values, words):
+    def test_refused_values(self, text, what, values, words):
         with pytest.raises(InputError, match=words):
-            model_of("HKY").set_exchangeabilities(values)
+            getattr(model_of(text), f"set_{what}")(*values)
 
-    @pytest.mark.parametrize("values", [[0.5, 0.5], [0.5, 0.5, 0, 0], [0.3, 0.3, 0.3, 0.3], [np.nan, 0.3, 0.3, 0.4]])
-    def test_refused_frequencies(self, values):
-        with pytest.raises(InputError, match="base frequencies"):
-            model_of("HKY").set_frequencies(values)
-
-    @pytest.mark.parametrize("value", [0.0, -1.0, 1e-3, 1e11, np.nan])
-    def test_refused_alpha(self, value):
-        with pytest.raises(InputError, match="alpha must lie between"):
-            model_of("HKY+G4").set_alpha(value)
-
-    def test_alpha_without_gamma(self):
-        with pytest.raises(InputError, match=r"'HKY\+FO' has no gamma"):
-            model_of("HKY").set_alpha(0.5)
-
-    def test_invariable_sites(self):
-        model = model_of("JC+I")
+    def test_values_of_rates_across_sites(self):
+        """Free rates are brought to mean one."""
+        model = model_of("JC+I+R2")
         model.set_pinv(0.3)
         assert model.pinv == 0.3
-        with pytest.raises(InputError, match=r"between 1e-10 and 0\.99, found 1"):
-            model.set_pinv(1.0)
-        with pytest.raises(InputError, match="'JC' has no invariable sites"):
-            model_of("JC").set_pinv(0.3)
-
-    def test_free_rates_are_brought_to_mean_one(self):
         model = model_of("JC+R2")
         model.set_free_rates([1, 3], [0.75, 0.25])
         np.testing.assert_allclose(model.sites.categories()[0], [2 / 3, 2], rtol=1e-15)
-        for values in (([1, 3], [0.5, 0.6]), ([1, 2, 3], [0.5, 0.5]), ([1, 0], [0.5, 0.5])):
-            with pytest.raises(InputError):
-                model.set_free_rates(*values)
-        with pytest.raises(InputError, match=r"no free rates \(\+R\)"):
-            model_of("JC+G").set_free_rates([1, 3], [0.75, 0.25])
 
     def test_returned_arrays_are_copies(self):
         model = model_of("HKY")

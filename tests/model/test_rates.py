@@ -104,27 +104,28 @@ def test_categories_of_any_share():
 
 
 class TestSiteRates:
-    def test_equal(self):
-        rates, weights = SiteRates().categories()
-        assert rates.tolist() == [1.0]
-        assert weights.tolist() == [1.0]
-
-    def test_invariable_sites_and_one_rate(self):
-        """A quarter of the sites does not change, so the others change 4/3 times as fast."""
-        rates, weights = SiteRates(invariable=True, pinv=0.25).categories()
-        np.testing.assert_allclose(rates, [0, 4 / 3], rtol=1e-15)
-        assert weights.tolist() == [0.25, 0.75]
+    @pytest.mark.parametrize(
+        ("sites", "rates", "weights"),
+        [
+            (SiteRates(), [1], [1]),
+            (SiteRates(invariable=True, pinv=0.25), [0, 4 / 3], [0.25, 0.75]),  # the others change 4/3 times as fast
+            (
+                SiteRates("free", 2, invariable=True, pinv=0.5, rates=(0.5, 2.0), weights=(2 / 3, 1 / 3)),
+                [0, 1, 4],
+                [0.5, 1 / 3, 1 / 6],
+            ),
+        ],
+        ids=["equal", "invariable", "free and invariable"],
+    )
+    def test_categories(self, sites, rates, weights):
+        found = sites.categories()
+        np.testing.assert_allclose(found[0], rates, rtol=1e-15)
+        np.testing.assert_allclose(found[1], weights, rtol=1e-15)
 
     def test_invariable_sites_and_gamma(self):
         rates, weights = SiteRates("gamma", 4, invariable=True, alpha=0.5, pinv=0.2).categories()
         np.testing.assert_allclose(rates, np.append(0, gamma_category_means(0.5, 4) / 0.8), rtol=QUADRATURE)
         np.testing.assert_allclose(weights, [0.2, 0.2, 0.2, 0.2, 0.2], rtol=1e-15)
-
-    def test_free_rates_with_invariable_sites(self):
-        sites = SiteRates("free", 2, invariable=True, pinv=0.5, rates=(0.5, 2.0), weights=(2 / 3, 1 / 3))
-        rates, weights = sites.categories()
-        assert rates.tolist() == [0.0, 1.0, 4.0]
-        np.testing.assert_allclose(weights, [0.5, 1 / 3, 1 / 6], rtol=1e-15)
 
     def test_start_values(self):
         sites = SiteRates("free", 4, invariable=True).filled()
