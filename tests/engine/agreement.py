@@ -13,7 +13,7 @@ from helpers import (
     random_mixture,
     random_tips,
 )
-from oracles.likelihood import brute_force
+from oracles.likelihood import brute_force, derivative, pruning
 
 from plltool.engine import program as prog
 from plltool.optimise.likelihood import TreeLikelihood
@@ -89,9 +89,10 @@ class Case:
         """What the oracle takes."""
         return as_masks(self.codes, self.state_sets)[:, self.of_part(part)].swapaxes(0, 1).tolist()
 
-    def site_lnl(self, oracle=brute_force):
-        """lnL of each pattern by an oracle; lengths may be (n_parts, n_branches)."""
-        lengths = np.broadcast_to(self.lengths, (len(self.parts), self.lengths.shape[-1]))
+    def site_lnl(self, oracle=brute_force, lengths=None):
+        """lnL of each pattern by an oracle; lengths, those of the case unless told, may be (n_parts, n_branches)."""
+        lengths = self.lengths if lengths is None else lengths
+        lengths = np.broadcast_to(lengths, (len(self.parts), lengths.shape[-1]))
         parts = zip(lengths, self.mixtures, strict=True)
         lnls = [oracle(self.ends.tolist(), at, self.columns(p), own.oracle) for p, (at, own) in enumerate(parts)]
         return np.concatenate(lnls)
@@ -108,6 +109,16 @@ class Case:
         """A request for lnL across a branch, with all newviews."""
         program, a, b = self.to(branch)
         return prog.Request(np.concatenate([program, prog.evaluate(0, a, b, branch)]), 1)
+
+    def slopes(self, branch, step=0.01):
+        """(d1, d2) of lnL of each pattern of one part in a branch, by differences of the oracle; steps are relative."""
+
+        def moved(length):
+            lengths = self.lengths.copy()
+            lengths[branch] = length
+            return self.site_lnl(pruning, lengths)
+
+        return derivative(moved, self.lengths[branch], step * self.lengths[branch])
 
     def lnl_on(self, engine, branch=0, lengths=None):
         """(n_parts,) lnL across a branch, whose CLAs the engine then has."""

@@ -181,16 +181,7 @@ def test_lnl_from_any_root_and_at_a_node(case, kind, precision, make_engine):
 @pytest.fixture(scope="module")
 def slopes(steep):
     """d1 and d2 of every column in the branches of the root that have subtrees of very different size."""
-    found = {}
-    for branch in steep.root_branches()[1:]:
-
-        def moved(length, branch=branch):
-            lengths = steep.lengths.copy()
-            lengths[branch] = length
-            return steep.oracle(lengths)
-
-        found[branch] = derivative(moved, steep.lengths[branch], STEP * steep.lengths[branch])
-    return found
+    return {branch: steep.slopes(branch, STEP) for branch in steep.root_branches()[1:]}
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from agreement import Case as RandomCase
 from helpers import program_to_node, random_mixture
-from oracles.likelihood import derivative, mixed_derivative, pruning
+from oracles.likelihood import mixed_derivative, pruning
 
 from plltool.engine.contract import TRIPLET_VALUES
 
@@ -28,10 +28,6 @@ class Case(RandomCase):
         for branch, length in changed.items():
             lengths[int(branch[1:])] = length
         return pruning(self.ends.tolist(), lengths, self.columns(), self.mixtures[0].oracle)
-
-    def slopes(self, branch):
-        t = self.lengths[branch]
-        return derivative(lambda x: self.lnl_at(**{f"b{branch}": x}), t, STEP * t)
 
     def mixed(self, first, second):
         t, u = self.lengths[first], self.lengths[second]

@@ -520,11 +520,7 @@ class TestAutomatic:
     @pytest.mark.parametrize(
         ("fault", "message", "tried"),
         [
-            (
-                "the driver crashes",
-                r"^device 'gpu' cannot be used: 2:0 NVIDIA H200 .*: the driver crashes$",
-                [],
-            ),
+            ("the driver crashes", r"^device 'gpu' cannot be used: 2:0 NVIDIA H200 .*: the driver crashes$", []),
             (None, "kernels do not build", ["2:0"]),
         ],
         ids=["fails its test", "no engine"],

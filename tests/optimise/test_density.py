@@ -76,9 +76,8 @@ def test_hessian_times_a_direction(likelihood):
     found = likelihood.hessian_vector(direction)
     assert likelihood.lnl() == lnl
     np.testing.assert_array_equal(likelihood.vector(), vector)
-    assert direction @ found == pytest.approx(
-        derivative(lambda x: oracle(tree, vector + x * direction), 0.0, STEP)[1], rel=1e-5
-    )
+    expected = derivative(lambda x: oracle(tree, vector + x * direction), 0.0, STEP)[1]
+    assert direction @ found == pytest.approx(expected, rel=1e-5)
     assert np.all(likelihood.hessian_vector(np.zeros_like(direction)) == 0)
 
 
@@ -132,16 +131,20 @@ def test_parts_with_lengths_of_their_own():
             assert slopes[k] == pytest.approx(expected, rel=1e-7, abs=1e-7)
 
 
+def assert_gradient(held, elements=None):
+    """Slopes, or some of them, are those of `log_density`, whose values other tests compare with oracles."""
+    start, slopes = held.vector(), held.gradient()
+    for k in range(len(start)) if elements is None else elements:
+        expected, _ = derivative(lambda x, k=k: held.log_density(replaced(start, k, x)), start[k], STEP)
+        assert slopes[k] == pytest.approx(expected, rel=1e-6, abs=1e-6), held.vector_names()[k]
+
+
 def test_models_of_parts_come_one_after_another():
     scheme = "K80, one = 1-25\nF81+FO+G2, two = 26-40"
     with Likelihood(ROWS, TREE, scheme, brlen="linked", device="numpy") as held:
         names = ["part 0 rates 0", *(f"part 1 frequencies {k}" for k in range(3)), "part 1 alpha 0"]
         assert held.vector_names(lengths=False) == names
-        start = held.vector()
-        slopes = held.gradient()
-        for k in range(len(start)):
-            expected, _ = derivative(lambda x, k=k: held.log_density(replaced(start, k, x)), start[k], STEP)
-            assert slopes[k] == pytest.approx(expected, rel=1e-6, abs=1e-6)  # log_density is tested above
+        assert_gradient(held)
 
 
 VARIABLE = [column for column in zip(*ROWS.values(), strict=True) if len(set(column) - {"N"}) > 1 and "N" not in column]
@@ -158,13 +161,8 @@ VARIABLE_ROWS = {name: "".join(row) for name, row in zip(ROWS, zip(*VARIABLE, st
     ],
 )
 def test_every_kind_of_model(rows, model, brlen):
-    """Slopes are those of `log_density`, whose values other tests compare with oracles."""
     with Likelihood(rows, TREE, model, brlen=brlen, device="numpy") as held:
-        start = held.vector()
-        slopes = held.gradient()
-        for k, found in enumerate(slopes):
-            expected, _ = derivative(lambda x, k=k: held.log_density(replaced(start, k, x)), start[k], STEP)
-            assert found == pytest.approx(expected, rel=1e-6, abs=1e-6), held.vector_names()[k]
+        assert_gradient(held)
 
 
 def test_the_branch_of_the_root_is_no_element():
@@ -173,11 +171,8 @@ def test_the_branch_of_the_root_is_no_element():
         n_branches = held.tree.n_edges - 1
         assert n_branches == 8
         assert held.vector(model=False).shape == (n_branches,)
-        start, slopes = held.vector(), held.gradient()
-        assert np.all(slopes[:n_branches] != 0)
-        for k in (0, 3, 7, n_branches, n_branches + 10):
-            expected, _ = derivative(lambda x, k=k: held.log_density(replaced(start, k, x)), start[k], STEP)
-            assert slopes[k] == pytest.approx(expected, rel=1e-6, abs=1e-6)
+        assert np.all(held.gradient()[:n_branches] != 0)
+        assert_gradient(held, (0, 3, 7, n_branches, n_branches + 10))
 
 
 def test_scipy_finds_what_it_finds_with_the_oracle():
@@ -228,12 +223,9 @@ def test_vectors_that_cannot_be_set(likelihood, vector, message):
         likelihood.set_vector(vector(likelihood.vector()))
 
 
-def test_an_infinite_direction(likelihood):
+def test_what_has_no_slopes(likelihood):
     with pytest.raises(InputError, match="element 3 of the direction: found inf, expected a finite number"):
         likelihood.hessian_vector(replaced(likelihood.vector(), 3, np.inf))
-
-
-def test_nothing_to_vary(likelihood):
     with pytest.raises(InputError, match="found neither lengths nor model"):
         likelihood.gradient(lengths=False, model=False)
 

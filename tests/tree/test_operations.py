@@ -66,13 +66,10 @@ def test_the_stack_is_a_logarithm(n_taxa, shape):
     assert round_slots(n_taxa) == n_taxa - 2 + stack_slots(n_taxa)
 
 
-def test_the_stack_of_a_balanced_tree_is_full():
+def test_the_stack_of_a_balanced_tree_is_full_and_that_of_a_caterpillar_has_two_slots():
     """Of the 15 tips below the root tip 7 hang on one side, then 3, then 1: three branches into smaller subtrees."""
     descent = DirectedView(make_tree(balanced(16), None, 16)).descent
     assert descent.depth.max() == 3 == stack_slots(16) - 1
-
-
-def test_the_stack_of_a_caterpillar_has_two_slots():
     assert DirectedView(make_tree(caterpillar(50), None, 50)).descent.depth.max() == 1
 
 
