@@ -4,6 +4,7 @@ import re
 import numpy as np
 import pytest
 from helpers import make_alignment
+from refusals import refused
 
 from plltool.alignment.alignment import show_name
 from plltool.alignment.facts import gap_share, has_informative_site, identical_groups
@@ -53,9 +54,8 @@ def test_errors_say_where_what_and_what_was_expected(names, sequences, message):
     with_numbers = re.sub(r" \(line \d\)", "", message).replace("(lines 1 and 5)", "(taxa 1 and 3)")
     with_numbers = with_numbers.replace("line 3 has an", "taxon 2 has an")
     for positions, expected in ((LINES[: len(names)], message), (None, with_numbers)):
-        with pytest.raises(InputError) as caught:
+        with pytest.raises(InputError, match=rf"\A{re.escape(expected)}\Z"):
             make_alignment(names, sequences, "x.fa", positions=positions)
-        assert str(caught.value) == expected
 
 
 @pytest.mark.parametrize(
@@ -63,9 +63,8 @@ def test_errors_say_where_what_and_what_was_expected(names, sequences, message):
     [("AÄ", "'Ä'"), (b"A\xe4", "byte 0xe4"), ("A\x1b", r"'\x1b'"), ("A€C", "'€'"), (b"A\xf0\x9f\xa7", "byte 0xf0")],
 )
 def test_illegal_characters_are_shown_printable(sequence, shown):
-    with pytest.raises(InputError, match="site 2: found ") as caught:
+    with refused(f"site 2: found {shown}, expected"):
         align(sequence, "AC", "AC", "AC")
-    assert f"found {shown}, expected" in str(caught.value)
 
 
 def test_names_stay_on_one_line_of_a_message():
@@ -120,13 +119,12 @@ def test_three_taxa_have_one_topology():
         ("01", "; digits are states of morphological data (--data-type multi)"),
         ("A{", "; sets of states in brackets are read in NEXUS files only, elsewhere letters such as R"),
         ("AE", "; it is an amino acid: --data-type protein if all letters are, --partitions FILE if some columns are"),
-        ("A@", None),
+        ("A@", "expected DNA, that is one of ABCDGHKMNORSTUVWXY-.?"),
     ],
 )
 def test_characters_of_unsupported_data_are_refused_as_such(sequence, hint):
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=rf"{re.escape(hint)}\Z"):
         align(sequence, "AC", "AC", "AC")
-    assert str(caught.value).endswith(hint or "expected DNA, that is one of ABCDGHKMNORSTUVWXY-.?")
 
 
 def test_warnings_name_what_they_found():
@@ -160,30 +158,18 @@ def whole(*sequences):
     return cut_alignment(align(*sequences), (PartSpec(None),))
 
 
-def test_without_duplicates_keeps_the_first_of_each_group():
-    reduced, groups = without_duplicates(whole("A", "C", "A", "G", "C", "T", "A"))
-    assert reduced.names == ("t0", "t1", "t3", "t5")
-    assert reduced.alignments[0].codes.tolist() == [[1], [2], [4], [8]]
-    assert groups == [[0, 2, 6], [1, 4], [3], [5]]
-
-
 @pytest.mark.parametrize(
-    ("sequences", "names", "groups"),
+    ("sequences", "kept", "groups"),
     [
-        ("AAACC", ("t0", "t1", "t2", "t3"), [[0], [1], [2], [3, 4]]),
-        ("AAAAAA", ("t0", "t1", "t2", "t3"), [[0, 4, 5], [1], [2], [3]]),
-        ("ACAGA", ("t0", "t1", "t2", "t3"), [[0, 4], [1], [2], [3]]),
+        ("ACGT", [0, 1, 2, 3], [[0], [1], [2], [3]]),
+        ("ACAGCTA", [0, 1, 3, 5], [[0, 2, 6], [1, 4], [3], [5]]),
+        ("AAACC", [0, 1, 2, 3], [[0], [1], [2], [3, 4]]),
+        ("AAAAAA", [0, 1, 2, 3], [[0, 4, 5], [1], [2], [3]]),
+        ("ACAGA", [0, 1, 2, 3], [[0, 4], [1], [2], [3]]),
     ],
 )
-def test_without_duplicates_keeps_four_taxa(sequences, names, groups):
+def test_without_duplicates_keeps_the_first_of_each_group_and_four_taxa(sequences, kept, groups):
     reduced, found = without_duplicates(whole(*sequences))
-    assert reduced.names == names
+    assert reduced.names == tuple(f"t{taxon}" for taxon in kept)
+    assert reduced.alignments[0].codes.tolist() == [[1 << "ACGT".index(sequences[taxon])] for taxon in kept]
     assert found == groups
-
-
-def test_without_duplicates_leaves_distinct_sequences_alone():
-    data = whole("A", "C", "G", "T")
-    reduced, groups = without_duplicates(data)
-    assert reduced.names == data.names
-    assert reduced.alignments[0].codes.tolist() == data.alignments[0].codes.tolist()
-    assert groups == [[0], [1], [2], [3]]

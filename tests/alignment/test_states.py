@@ -11,15 +11,22 @@ IUPAC = {
 }  # fmt: skip
 
 
-def states_of(character):
-    code = DNA.code_of[ord(character)]
-    return "".join(s for s, allowed in zip(DNA.symbols, DNA.state_sets[code], strict=True) if allowed)
+# IUPAC-IUB Joint Commission 1984: B, Z and J stand for pairs that hydrolysis or mass cannot tell apart
+AMINO_ACIDS = {"B": "ND", "Z": "QE", "J": "IL"} | {letter: letter for letter in "ARNDCQEGHILKMFPSTWYV"}
 
 
-@pytest.mark.parametrize(("letter", "expected"), IUPAC.items())
-def test_iupac_letters_mean_their_states_in_both_cases(letter, expected):
-    assert states_of(letter) == expected
-    assert states_of(letter.lower()) == expected
+def states_of(character, space):
+    sets = space.state_sets[space.code_of[ord(character)]]
+    return "".join(symbol for symbol, allowed in zip(space.symbols, sets, strict=True) if allowed)
+
+
+@pytest.mark.parametrize(
+    ("space", "letter", "expected"),
+    [(space, *row) for space, rows in ((DNA, IUPAC), (PROTEIN, AMINO_ACIDS)) for row in rows.items()],
+)
+def test_iupac_letters_mean_their_states_in_both_cases(space, letter, expected):
+    for character in (letter, letter.lower()):
+        assert sorted(states_of(character, space)) == sorted(expected)
 
 
 @pytest.mark.parametrize("character", "-?XxNnOo.*!~")
@@ -48,23 +55,10 @@ def test_tables_cannot_be_changed():
     assert not np.asarray(DNA.state_sets).flags.writeable
 
 
-def allowed_amino_acids(character):
-    code = PROTEIN.code_of[ord(character)]
-    return "".join(s for s, allowed in zip(PROTEIN.symbols, PROTEIN.state_sets[code], strict=True) if allowed)
-
-
-# IUPAC-IUB Joint Commission 1984: B, Z and J stand for pairs that hydrolysis or mass cannot tell apart
-@pytest.mark.parametrize(
-    ("character", "expected"), [("B", "ND"), ("z", "QE"), ("J", "IL"), *((c, c) for c in "ARNDCQEGHILKMFPSTWYV")]
-)
-def test_amino_acids(character, expected):
-    assert sorted(allowed_amino_acids(character)) == sorted(expected)
-
-
 @pytest.mark.parametrize("character", "X?-.UO*!~x")
 def test_nothing_is_known_of_an_amino_acid(character):
     assert PROTEIN.code_of[ord(character)] == PROTEIN.all_states_code
-    assert allowed_amino_acids(character) == "".join(PROTEIN.symbols)
+    assert states_of(character, PROTEIN) == "".join(PROTEIN.symbols)
     assert (character in PROTEIN.doubtful) == (character in "UO*!~")
 
 

@@ -130,23 +130,17 @@ def engine(make_engine):
 
 @pytest.mark.opencl
 @pytest.mark.parametrize(
-    ("name", "wrong", "message"),
+    ("do", "name", "wrong", "message"),
     [
-        ("weights", np.ones(3), r"weights is float64 \(3,\), expected float64 \(40,\), which is WIDE \(n_lanes\)"),
-        ("weights", np.ones(40, dtype=np.float32), r"weights is float32 \(40,\), expected float64 \(40,\)"),
-        ("bad_pattern", np.zeros(1), r"bad_pattern is float64 \(1,\), expected int32 \(1,\)"),
+        ("keep", "weights", np.ones(3), "weights is float64 (3,), expected float64 (40,), which is WIDE (n_lanes)"),
+        ("keep", "weights", np.ones(40, np.float32), "weights is float32 (40,), expected float64 (40,)"),
+        ("keep", "bad_pattern", np.zeros(1), "bad_pattern is float64 (1,), expected int32 (1,)"),
+        ("send", "program", np.zeros((2, 7), np.int32), "program is int32 (2, 7), expected int32 (2, 8)"),
     ],
 )
-def test_arrays_of_the_wrong_type_or_shape(engine, name, wrong, message):
-    with pytest.raises(EngineError, match=message):
-        engine._arrays.keep(name, wrong, {})
-
-
-@pytest.mark.opencl
-def test_a_program_of_too_few_words(engine):
-    sizes = {"n_instructions": 2}
-    with pytest.raises(EngineError, match=r"program is int32 \(2, 7\), expected int32 \(2, 8\)"):
-        engine._arrays.send("program", np.zeros((2, 7), dtype=np.int32), sizes)
+def test_arrays_of_the_wrong_type_or_shape(engine, do, name, wrong, message):
+    with pytest.raises(EngineError, match=re.escape(message)):
+        getattr(engine._arrays, do)(name, wrong, {"n_instructions": 2})
 
 
 @pytest.mark.opencl

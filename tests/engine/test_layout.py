@@ -65,7 +65,7 @@ def test_opencl_clas_lie_as_in_the_paper(opencl_device, vw, order):
     np.testing.assert_allclose(stored[32:], figure_values(order), rtol=1e-14)
 
 
-def test_sizes():
+def test_sizes_of_parts_that_never_share_a_tile():
     layout = Layout(4, 4, 3, (5, 9), vw=4, tile_blocks=2)
     assert (layout.n_parts, layout.n_patterns) == (2, 14)
     assert layout.part_blocks == (2, 3)
@@ -74,10 +74,6 @@ def test_sizes():
     assert layout.block_values == 4 * 4 * 4
     assert layout.block_bytes == 64 * 8 + 16 * 4
     assert layout.slot_bytes == 6 * (64 * 8 + 16 * 4)
-
-
-def test_parts_never_share_a_tile():
-    layout = Layout(4, 4, 3, (5, 9), vw=4, tile_blocks=2)
     assert layout.lane_of_pattern.tolist() == [*range(5), *range(8, 17)]
     assert layout.block_part.tolist() == [0, 0, 1, 1, 1, 1]
     assert layout.tile_used_blocks.tolist() == [2, 2, 1]
@@ -97,6 +93,8 @@ def test_padding_is_undetermined_and_weighs_nothing():
     # [tile][taxon][block in tile][lane]
     assert codes.tolist() == [[[[1, 2], [4, 15]], [[8, 4], [2, 15]]], [[[8, 15], [15, 15]], [[1, 15], [15, 15]]]]
     assert layout.pad_weights(np.array([1.0, 2.0, 3.0, 4.0])).tolist() == [1, 2, 3, 0, 4, 0, 0, 0]
+    many = Layout(20, 1, 1, (1,), vw=2, n_codes=25).pad_codes(np.array([[3]]))
+    assert (many.dtype, many.ravel().tolist()) == (np.uint8, [3, 20])
 
 
 def test_codes_of_many_states_take_as_many_bytes_as_they_need():
@@ -107,12 +105,6 @@ def test_codes_of_many_states_take_as_many_bytes_as_they_need():
     assert Layout(122, 1, 2, (1,), 1, n_codes=(1 << 16) - 122).code == np.uint32
     with pytest.raises(EngineError, match="2147483526 codes of 122 states, expected at most 2147483648"):
         Layout(122, 1, 2, (1,), 1, n_codes=(1 << 31) - 122)
-
-
-def test_padding_of_many_states_is_undetermined():
-    padded = Layout(20, 1, 1, (1,), vw=2, n_codes=25).pad_codes(np.array([[3]]))
-    assert padded.dtype == np.uint8
-    assert padded.ravel().tolist() == [3, 20]
 
 
 @pytest.mark.parametrize("max_groups", [1, 2, 3, 5, 64])

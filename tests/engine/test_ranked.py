@@ -120,11 +120,6 @@ def test_all_requests(case, size):
     at = prog.evaluate(0, a, b, 2)
     models = [[mixture.components for mixture in case.mixtures]] * 3
 
-    def gradient(layout):
-        first = 1 + layout.gradient_values
-        rows = [steps, at, prog.rate_matrix_gradient(1, a, b, 2), prog.mass_gradient(first, a, b, 2)]
-        return Request(np.concatenate(rows), first + layout.n_components * layout.n_states)
-
     def ask(engine):
         tip = int(min(case.ends[0]))
         inner = int(max(case.ends[0]))
@@ -134,7 +129,7 @@ def test_all_requests(case, size):
         found = [
             engine.execute(Request(program, n_values), case.lengths),
             engine.execute_sites(Request(np.concatenate([steps, at]), 1), case.lengths),
-            np.array(engine.execute_shaped(gradient, case.lengths)),
+            np.array(engine.execute_shaped(case.gradients(2), case.lengths)),
             engine.likelihoods(steps, (a, b, 2), case.lengths, models),
             clas.execute(across, case.lengths),
         ]

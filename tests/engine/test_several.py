@@ -35,6 +35,18 @@ class Case(RandomCase):
         super().__init__(seed, N_TAXA, SIZES)
         self.lengths = np.stack([self.lengths, 1.5 * self.lengths, 0.5 * self.lengths])
 
+    def gradients(self, branch):
+        """A function of a layout: the request for lnL and its gradients across a branch, with all newviews."""
+        program, a, b = self.to(branch)
+
+        def make(layout):
+            first = 1 + layout.gradient_values
+            gradients = [prog.rate_matrix_gradient(1, a, b, branch), prog.mass_gradient(first, a, b, branch)]
+            rows = [program, prog.evaluate(0, a, b, branch), *gradients]
+            return Request(np.concatenate(rows), first + layout.n_components * layout.n_states)
+
+        return make
+
     def alone(self):
         return numpy_engine(3 * N_TAXA, self.codes, self.weights, self.mixtures, SIZES)
 
@@ -65,15 +77,7 @@ class TestRequests:
         case.assert_agrees(engine, RTOL)
 
     def test_gradients(self, case, make_engine, kinds):
-        program, a, b = case.to(2)
-
-        def make(layout):
-            first = 1 + layout.gradient_values
-            gradients = [prog.rate_matrix_gradient(1, a, b, 2), prog.mass_gradient(first, a, b, 2)]
-            rows = [prog.evaluate(0, a, b, 2), *gradients]
-            n_values = first + layout.n_components * layout.n_states
-            return Request(np.concatenate([program, *rows]), n_values)
-
+        make = case.gradients(2)
         found = case.divided(make_engine, kinds).execute_shaped(make, case.lengths)
         for own, expected in zip(found, case.alone().execute_shaped(make, case.lengths), strict=True):
             assert np.allclose(own, expected, rtol=1e-10, atol=1e-10 * np.abs(expected).max())
