@@ -167,30 +167,21 @@ class TestIntelThreads:
     def no_variable(self, monkeypatch):
         monkeypatch.delenv(environment.INTEL_THREADS_VARIABLE, raising=False)
 
-    def test_the_first_context_settles_it(self):
+    @pytest.mark.parametrize(
+        ("user", "first", "seen", "limit"),
+        [(None, 3, "3", 3), (None, None, None, None), ("7", 3, "7", 7)],
+        ids=["three", "all cores", "what the user has set"],
+    )
+    def test_the_first_context_settles_it(self, monkeypatch, user, first, seen, limit):
+        if user:
+            monkeypatch.setenv(environment.INTEL_THREADS_VARIABLE, user)
         threads = IntelThreads()
-        with threads.settled(3):
-            assert self.variable() == "3"
-        assert self.variable() is None
+        with threads.settled(first):
+            assert self.variable() == seen
+        assert self.variable() == user
         with threads.settled(2):
-            assert self.variable() is None
-        assert threads.limit == 3
-
-    def test_all_cores(self):
-        threads = IntelThreads()
-        with threads.settled(None):
-            assert self.variable() is None
-        with threads.settled(2):
-            pass
-        assert threads.limit is None
-
-    def test_what_the_user_set_stays(self, monkeypatch):
-        monkeypatch.setenv(environment.INTEL_THREADS_VARIABLE, "7")
-        threads = IntelThreads()
-        with threads.settled(3):
-            assert self.variable() == "7"
-        assert self.variable() == "7"
-        assert threads.limit == 7
+            assert self.variable() == user
+        assert threads.limit == limit
 
     def test_a_context_that_fails_settles_nothing(self):
         threads = IntelThreads()

@@ -3,6 +3,7 @@
 import tempfile
 from pathlib import Path
 
+import pytest
 from helpers import read_states
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -77,19 +78,12 @@ def test_fasta_round_trip(given_alignment):
     assert_comes_back(b"\n".join(rows), names, sequences)
 
 
-@given(alignments(b" \t\v\f'"), st.booleans())
-def test_phylip_round_trip(given_alignment, is_interleaved):
-    names, sequences = given_alignment
-    body = interleave(names, sequences, False) if is_interleaved else wrap(names, sequences)
-    header = b"%d %d %s\n" % (len(names), len(sequences[0]), b"I" if is_interleaved else b"S")
-    assert_comes_back(header + body, names, sequences)
-
-
-@given(alignments(), st.booleans())
-def test_quoted_phylip_round_trip(given_alignment, is_interleaved):
-    names, sequences = given_alignment
-    quoted = [quote(name) for name in names]
-    body = interleave(quoted, sequences, False) if is_interleaved else wrap(quoted, sequences)
+@pytest.mark.parametrize("is_quoted", [False, True], ids=["plain names", "quoted names"])
+@given(data=st.data(), is_interleaved=st.booleans())
+def test_phylip_round_trip(is_quoted, data, is_interleaved):
+    names, sequences = data.draw(alignments() if is_quoted else alignments(b" \t\v\f'"))
+    written = [quote(name) for name in names] if is_quoted else names
+    body = interleave(written, sequences, False) if is_interleaved else wrap(written, sequences)
     header = b"%d %d %s\n" % (len(names), len(sequences[0]), b"I" if is_interleaved else b"S")
     assert_comes_back(header + body, names, sequences)
 

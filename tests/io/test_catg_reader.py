@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 from oracles.likelihood import brute_force, site_likelihood
+from oracles.substitution import q_matrix
 from refusals import refused
 
 import plltool
@@ -18,15 +19,8 @@ TREE = "((t0:0.1,t1:0.2):0.3,t2:0.4,t3:0.5);"
 BRANCHES, LENGTHS = [(0, 5), (1, 5), (4, 5), (2, 4), (3, 4)], [0.1, 0.2, 0.3, 0.4, 0.5]
 FREQUENCIES = [0.1, 0.2, 0.3, 0.4]
 MODEL = "GTR{1/2/0.5/1.5/3/1}+FU{0.1/0.2/0.3/0.4}"
+Q = q_matrix([1, 2, 0.5, 1.5, 3, 1], FREQUENCIES)
 RTOL = 1e-11  # both double, sums in another order
-
-
-def rate_matrix():
-    q = np.zeros((4, 4))
-    q[np.triu_indices(4, 1)] = [1, 2, 0.5, 1.5, 3, 1]
-    q = (q + q.T) * FREQUENCIES
-    np.fill_diagonal(q, -q.sum(axis=1))
-    return q / -(FREQUENCIES @ np.diag(q))
 
 
 def text_of(cells, letters=None):
@@ -53,8 +47,7 @@ def test_lnl(write, device, pinv):
     cells = random_cells()
     model = MODEL + ("+IU{0.2}" if pinv else "")
     found = plltool.evaluate(write(text_of(cells)), TREE, model, fixed=True, site_lnl=True, device=device)
-    q = rate_matrix()
-    components = [(1 - pinv, FREQUENCIES, q / (1 - pinv))] + [(pinv, FREQUENCIES, 0 * q)] * bool(pinv)
+    components = [(1 - pinv, FREQUENCIES, Q / (1 - pinv))] + [(pinv, FREQUENCIES, 0 * Q)] * bool(pinv)
     expected = brute_force(BRANCHES, LENGTHS, cells.tolist(), components)
     np.testing.assert_allclose(found.site_lnl, expected, rtol=RTOL)
     assert found.lnl == pytest.approx(expected.sum(), rel=RTOL)
@@ -125,7 +118,7 @@ def test_joint_ancestral_states(write):
         tuple(sorted(pair)): length for pair, length in zip(found.tree.ends.tolist(), found.tree.lengths, strict=True)
     }
     ends = list(lengths)
-    components = [(1.0, FREQUENCIES, rate_matrix())]
+    components = [(1.0, FREQUENCIES, Q)]
     for site, column in enumerate(cells.tolist()):
         joint = {
             pair: site_likelihood(
@@ -143,7 +136,7 @@ def test_parts(write):
     parts = write(f"{MODEL}, one = 1-24\\2\nJC, two = 2-24\\2\n", "p.part")
     found = plltool.evaluate(write(text_of(cells)), TREE, parts, brlen="linked", fixed=True, site_lnl=True)
     jc = np.full((4, 4), 1 / 3) - np.eye(4) * 4 / 3
-    expected = brute_force(BRANCHES, LENGTHS, cells[::2].tolist(), [(1.0, FREQUENCIES, rate_matrix())]).sum()
+    expected = brute_force(BRANCHES, LENGTHS, cells[::2].tolist(), [(1.0, FREQUENCIES, Q)]).sum()
     expected += brute_force(BRANCHES, LENGTHS, cells[1::2].tolist(), [(1.0, [0.25] * 4, jc)]).sum()
     assert found.lnl == pytest.approx(expected, rel=RTOL)
 
@@ -181,7 +174,7 @@ def test_more_vectors_than_two_bytes_can_number(write):
     assert len(data.likelihoods.vectors) == 66_000
     found = plltool.evaluate(data, TREE, MODEL, fixed=True, device="numpy", site_lnl=True)
     some = [0, 7000, 16_499]
-    expected = brute_force(BRANCHES, LENGTHS, cells[some].tolist(), [(1.0, FREQUENCIES, rate_matrix())])
+    expected = brute_force(BRANCHES, LENGTHS, cells[some].tolist(), [(1.0, FREQUENCIES, Q)])
     np.testing.assert_allclose(np.asarray(found.site_lnl)[some], expected, rtol=RTOL)
 
 

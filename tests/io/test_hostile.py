@@ -79,16 +79,28 @@ class TestNewick:
             assert parse_newick("(a,b,[&" + "1" * MANY * 5 + "]c);", "x").n_taxa == 3
 
 
+NO_MODELS = ["GTR" + " " * MANY + "x", "7" * MANY, "GTR+" + "x" * MANY, "GTR{" + "1" * MANY]
+NO_HARDWARE = ["vw=" + "7" * 5000, "threads=0", "memory=" + "9" * 400, "=\n", "x=" + "7" * 5000]
+
+
 class TestModels:
     def test_a_state_with_a_long_name(self):
         model = read_model("MATRIX{" + "9" * MANY + "|b}{1}")
         with refused("found sequences of characters, expected a table .*such as 999"):
             resolve_inputs(ROWS, str(model))
 
-    @pytest.mark.parametrize("text", ["GTR" + " " * MANY + "x", "7" * MANY, "GTR+" + "x" * MANY, "GTR{" + "1" * MANY])
-    def test_no_model(self, text):
-        with refused("model '"):
-            read_model(text)
+    @pytest.mark.parametrize(
+        ("read", "text", "match"),
+        [
+            *((read_model, text, "model '") for text in NO_MODELS),
+            *((parse_hardware, text, "found") for text in NO_HARDWARE),
+            (parse_size, "9" * 400, "expected a size"),
+        ],
+        ids=lambda value: value[:40] if isinstance(value, str) else value.__name__,
+    )
+    def test_no_model_and_no_hardware(self, read, text, match):
+        with refused(match):
+            read(text)
 
     @pytest.mark.parametrize("number", ["nan", "inf", "-1", "1e10", "x" * MANY])
     def test_no_protein_matrix(self, write, number):
@@ -101,59 +113,44 @@ class TestModels:
         with refused("found no frequency above 0"):
             read_paml_matrix(path)
 
-    @pytest.mark.parametrize("text", ["vw=" + "7" * 5000, "threads=0", "memory=" + "9" * 400, "=\n", "x=" + "7" * 5000])
-    def test_no_hardware(self, text):
-        with refused("found"):
-            parse_hardware(text)
-
-    def test_no_size(self):
-        with refused("expected a size"):
-            parse_size("9" * 400)
-
 
 @pytest.fixture
 def read_parts(write):
     return lambda text: resolve_inputs(ROWS, write(text))
 
 
+NO_COLUMNS = ["1" * 5000, "1-10\\1" + "0" * 30, "1-" + "9" * 5000, ",".join(map(str, range(1, 2 * MANY))), " " * MANY]
+NO_LINES = ["GTR, " + "a " * MANY, "GTR," + " " * MANY, "GTR" + "," * MANY, "GTR,{" + "{" * MANY]
+NO_CHARSETS = [" " * MANY + "x", " ''" * MANY + "'x", "x" * MANY, "= " + "1-2," * MANY + "x"]
+MANY_CHARSETS = "".join(f"charset a{i} = {i + 1};" for i in range(40))
+
+
 class TestPartitions:
     @pytest.mark.parametrize(
-        "sites",
-        ["1" * 5000, "1-10\\1" + "0" * 30, "1-" + "9" * 5000, ",".join(str(i) for i in range(1, 2 * MANY)), " " * MANY],
+        ("text", "match"),
+        [
+            *((f"GTR, a = {sites}", "line 1: partition 'a': found") for sites in NO_COLUMNS),
+            ("\n".join(f"GTR, a{i} = 1" for i in range(30_000)), "line 2: partition 'a1': column 1 is already in"),
+            *((f"GTR, a = 1-3\n{line}", "found|model") for line in NO_LINES),
+            *((f"#NEXUS\nbegin sets; charset {name}; end;", "line 2") for name in NO_CHARSETS),
+            (
+                "#NEXUS\nbegin sets; charset a = 1-5; charpartition p = GTR: a a; end;",
+                "expected MODEL: CHARSET, each charset once",
+            ),
+            (
+                f"#NEXUS\nbegin sets; {MANY_CHARSETS} charpartition p = GTR: b; end;",
+                "found charset 'b', expected one of these: 'a0', .* and 30 more",
+            ),
+        ],
+        ids=lambda value: value[:40],
     )
-    def test_no_columns(self, read_parts, sites):
-        with refused("line 1: partition 'a': found"):
-            read_parts(f"GTR, a = {sites}")
+    def test_no_parts(self, read_parts, text, match):
+        with refused(match):
+            read_parts(text)
 
     def test_a_stride_beyond_the_alignment_is_one_column(self, read_parts):
         data, _ = read_parts("GTR, a = 1-10\\999999999999999999\nGTR, b = 2-40")
         assert [len(part.sites) for part in data.parts] == [1, 39]
-
-    def test_many_parts(self, read_parts):
-        with refused("line 2: partition 'a1': column 1 is already in"):
-            read_parts("\n".join(f"GTR, a{i} = 1" for i in range(30_000)))
-
-    @pytest.mark.parametrize(
-        "line", ["GTR, " + "a " * MANY, "GTR," + " " * MANY, "GTR" + "," * MANY, "GTR,{" + "{" * MANY]
-    )
-    def test_no_lines(self, read_parts, line):
-        with refused("found|model"):
-            read_parts(f"GTR, a = 1-3\n{line}")
-
-    @pytest.mark.parametrize("name", [" " * MANY + "x", " ''" * MANY + "'x", "x" * MANY, "= " + "1-2," * MANY + "x"])
-    def test_no_charset(self, read_parts, name):
-        with refused("line 2"):
-            read_parts(f"#NEXUS\nbegin sets; charset {name}; end;")
-
-    def test_a_charset_twice_in_a_part(self, read_parts):
-        sets = "charset a = 1-5; charpartition p = GTR: a a;"
-        with refused("expected MODEL: CHARSET, each charset once"):
-            read_parts(f"#NEXUS\nbegin sets; {sets} end;")
-
-    def test_an_unknown_charset_among_many(self, read_parts):
-        sets = "".join(f"charset a{i} = {i + 1};" for i in range(40))
-        with refused("found charset 'b', expected one of these: 'a0', .* and 30 more"):
-            read_parts(f"#NEXUS\nbegin sets; {sets} charpartition p = GTR: b; end;")
 
 
 class TestRecords:
@@ -255,13 +252,10 @@ class TestAnyText:
         answer(lambda: parse_hardware(text))
 
 
-class TestDates:
-    def test_many_columns(self, write):
-        table = write(",".join(f"column {number}" for number in range(MANY)) + "\n", "dates.csv")
-        with refused(
-            "dates.csv: found columns 'column 0', .* and 19995 more, expected one of taxa called name, strain"
-        ):
-            read_dates(table)
+def test_dates_of_many_columns(write):
+    table = write(",".join(f"column {number}" for number in range(MANY)) + "\n", "dates.csv")
+    with refused("dates.csv: found columns 'column 0', .* and 19995 more, expected one of taxa called name, strain"):
+        read_dates(table)
 
 
 def answer(call):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from oracles.likelihood import brute_force, pruning
+from oracles.substitution import q_matrix
 from refusals import refused
 
 from plltool.analyses.ancestral.analysis import ancestral_states
@@ -53,9 +54,7 @@ COLUMNS = [[SETS[c] for c in column] for column in zip(*DATA.values(), strict=Tr
 
 
 def test_likelihood_is_the_oracles(model):
-    q = RATES - np.diag(RATES.sum(axis=1))
-    q /= -(FREQUENCIES * np.diag(q)).sum()
-    expected = pruning(BRANCHES, LENGTHS, COLUMNS, [(1.0, FREQUENCIES, q)]).sum()
+    expected = pruning(BRANCHES, LENGTHS, COLUMNS, [(1.0, FREQUENCIES, q_matrix([1.0, 0.25, 0.5], FREQUENCIES))]).sum()
     result = evaluate(DATA, TREE, model, fixed=True, device="numpy")
     assert result.lnl == pytest.approx(expected, rel=1e-12)
     again = evaluate(DATA, TREE, result.model, fixed=True, device="numpy")
@@ -110,10 +109,10 @@ def test_symbols_are_written(model):
 
 def test_both_cases_may_be_states():
     data = dict(zip("abcd", ("aAb", "aAB", "AAb", "aab"), strict=True))
-    q = np.full((3, 3), 0.5) - 1.5 * np.eye(3)
     sets = {"a": 1, "A": 2, "B": 4, "b": 4}
     columns = [[sets[c] for c in column] for column in zip(*data.values(), strict=True)]
-    expected = pruning([(0, 4), (1, 4), (4, 5), (2, 5), (3, 5)], [0.1] * 5, columns, [(1.0, [1 / 3] * 3, q)]).sum()
+    components = [(1.0, [1 / 3] * 3, q_matrix([1, 1, 1], [1 / 3] * 3))]
+    expected = pruning([(0, 4), (1, 4), (4, 5), (2, 5), (3, 5)], [0.1] * 5, columns, components).sum()
     tree = "((a:0.1,b:0.1):0.1,c:0.1,d:0.1);"
     found = evaluate(data, tree, "MATRIX{aAB}{1/1/1}", fixed=True, device="numpy").lnl
     assert found == pytest.approx(expected, rel=1e-12)

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from oracles.likelihood import brute_force
+from oracles.substitution import q_matrix
 from refusals import refused
 
 from plltool.alignment.patterns import encode
@@ -35,19 +36,14 @@ def text_of(rows=ROWS, separator="\t", columns=("place", "diet", "home")):
     return "\n".join(separator.join(line) for line in lines) + "\n"
 
 
-def rate_matrix(exchange, frequencies):
-    q = exchange * frequencies
-    np.fill_diagonal(q, 0.0)
-    q -= np.diag(q.sum(axis=1))
-    return q / -(frequencies * np.diag(q)).sum()
-
-
 def random_process(n_states):
     """Names, frequencies and rates with detailed balance."""
     rng = np.random.default_rng(n_states)
-    exchange = rng.gamma(2.0, size=(n_states, n_states))
-    frequencies = rng.dirichlet(np.full(n_states, 5.0))
-    return [f"region_{k}" for k in range(n_states)], frequencies, rate_matrix(exchange + exchange.T, frequencies)
+    exchangeabilities, frequencies = (
+        rng.gamma(4.0, size=n_states * (n_states - 1) // 2),
+        rng.dirichlet([5.0] * n_states),
+    )
+    return [f"region_{k}" for k in range(n_states)], frequencies, q_matrix(exchangeabilities, frequencies)
 
 
 def matrix_text(names, rates):
@@ -105,7 +101,7 @@ def test_symbols_of_one_character_in_a_table(write):
 
 def test_likelihood_of_sets(write):
     frequencies = np.array([0.5, 0.3, 0.2])
-    q = rate_matrix(np.array([[0, 1, 0.25], [1, 0, 0.5], [0.25, 0.5, 0]]), frequencies)
+    q = q_matrix([1, 0.25, 0.5], frequencies)
     columns = [list(column) for column in zip(*SETS, strict=True)]
     expected = brute_force(BRANCHES, LENGTHS, columns, [(1.0, frequencies, q)]).sum()
     found = evaluate(write(text_of()), TREE, MODEL, fixed=True, device="numpy")

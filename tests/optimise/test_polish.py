@@ -5,6 +5,7 @@ import pytest
 from analyses.test_rooted import IQTREE_TREE, PRIMATES
 from check_optima import go_on
 from scipy.optimize import minimize
+from small_alignments import primates
 
 import plltool
 from plltool.optimise.lengths import smooth
@@ -12,11 +13,6 @@ from plltool.optimise.models import ModelOptimiser
 from plltool.optimise.polish import Other, _begin, _climb_together, polish
 from plltool.run.messages import remarks_on_optima
 from plltool.tree.moves import random_tree
-
-
-def primates(data_dir, n_taxa=6, n_sites=300):
-    rows = [line.split() for line in (data_dir / "primates.phy").read_text().splitlines()[1 : n_taxa + 1]]
-    return {name: sequence[:n_sites] for name, sequence in rows}
 
 
 def sample_of_primates(data_dir, seed):
