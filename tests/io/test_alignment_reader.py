@@ -106,15 +106,6 @@ def test_an_empty_column_is_reported(shared):
     assert read_states(path).warnings == (f"{path}: 1 column without data (only gaps)",)
 
 
-@pytest.mark.parametrize(
-    ("name", "size"), [("lysozymeSmall.nuc", (7, 390)), ("abglobin.nuc", (5, 855)), ("replicase.nex", (9, 720))]
-)
-def test_coding_sets(shared, name, size):
-    alignment = read_states(shared / "data" / name)
-    assert (alignment.n_taxa, alignment.n_sites) == size
-    assert alignment.warnings == ()
-
-
 def test_match_characters_of_paml(shared):
     alignment = read_states(shared / "data/abglobin.nuc")
     assert alignment.names == ("human", "goat-cow", "rabbit", "rat", "marsupial")
@@ -146,12 +137,19 @@ def test_files_of_other_kinds_are_refused(shared, name, message):
 
 
 @pytest.mark.parametrize(
-    ("name", "shape", "warnings"),
-    [("avian_ovomucoids.nex", (89, 88), 0), ("avian_ovomucoids.phy", (89, 88), 0), ("aa140.phy", (140, 1104), 1)],
+    ("name", "states", "shape", "warnings"),
+    [
+        ("avian_ovomucoids.nex", PROTEIN, (89, 88), 0),
+        ("avian_ovomucoids.phy", PROTEIN, (89, 88), 0),
+        ("aa140.phy", PROTEIN, (140, 1104), 1),
+        ("lysozymeSmall.nuc", DNA, (7, 390), 0),
+        ("abglobin.nuc", DNA, (5, 855), 0),
+        ("replicase.nex", DNA, (9, 720), 0),
+    ],
 )
-def test_proteins_are_told_from_dna(shared, name, shape, warnings):
+def test_proteins_are_told_from_dna(shared, name, states, shape, warnings):
     alignment = read_states(shared / "data" / name)
-    assert alignment.states is PROTEIN
+    assert alignment.states is states
     assert alignment.codes.shape == shape
     assert len(alignment.warnings) == warnings
 

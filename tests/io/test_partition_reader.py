@@ -244,17 +244,7 @@ def test_columns_of_a_file_are_those_of_the_alignment(write, source):
             "#NEXUS begin sets; charset a=1; charpartition p = JC: a;\ncharpartition q = JC: a; end;",
             "found 2 partition commands (lines 1, 2), expected one, or 'set partition = NAME;' with the name of",
         ),
-    ],
-)
-def test_errors_name_line_and_part(write, text, message):
-    path = write(text + "\n")
-    with refused(message, f"{path}: "):
-        read_scheme(path)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+        # columns that an alignment of 20 does not have, or that are there twice
         ("JC, a = 1-10\nJC, b = 10-20", "line 2: partition 'b': column 10 is already in partition 'a'"),
         ("JC, a = 1-10, 4", "line 1: partition 'a': column 4 is already in partition 'a'"),
         (
@@ -267,9 +257,10 @@ def test_errors_name_line_and_part(write, text, message):
         ("#NEXUS begin sets; charset a = Remainder; charset b = ALL; end;", "line 1: partition 'a': found no columns"),
     ],
 )
-def test_columns_that_cannot_be(write, text, message):
-    with refused(message):
-        assign_sites(read_scheme(write(text + "\n")), 20, "x.phy")
+def test_errors_name_line_and_part(write, text, message):
+    path = write(text + "\n")
+    with refused(message, f"{path}: "):
+        assign_sites(read_scheme(path), 20, "x.phy")
 
 
 def sequences(*rows):
