@@ -4,7 +4,7 @@ import string
 
 import pytest
 
-from plltool.alignment.spaces import COUNTED, detect_states, find_space, settle_space
+from plltool.alignment.spaces import COUNTED, find_space, settle_space
 from plltool.alignment.states import (
     COUNTED_SYMBOLS,
     DNA,
@@ -90,20 +90,6 @@ def test_the_largest_symbol_counts(sequences, sets, expected):
     assert count_states(sequences, sets) == expected
     assert settle_space(COUNTED, sequences, sets) is multistate_space(expected)
     assert settle_space(DNA, sequences, sets) is DNA
-
-
-@pytest.mark.parametrize(
-    ("sequences", "expected"),
-    [
-        ([b"0101??", b"1-10"], COUNTED),
-        ([b"01AB", b"0123"], COUNTED),
-        ([b"0ACGT", b"ACGTA"], DNA),
-        ([b"0MKVL"], PROTEIN),
-        ([b"????"], DNA),
-    ],
-)
-def test_data_are_told_by_their_digits(sequences, expected):
-    assert detect_states(sequences) is expected
 
 
 def test_spaces_of_models():

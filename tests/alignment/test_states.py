@@ -77,8 +77,13 @@ def test_masks_are_the_sets():
         ([b"MKVLAAGIC"], PROTEIN),
         ([b"ACGTEFIL", b"PQQQ"], PROTEIN),
         ([b"---", b"???"], DNA),
+        ([b"????"], DNA),
         ([b"0101"], COUNTED),
+        ([b"0101??", b"1-10"], COUNTED),
+        ([b"01AB", b"0123"], COUNTED),
+        ([b"0ACGT", b"ACGTA"], DNA),
+        ([b"0MKVL"], PROTEIN),
     ],
 )
-def test_data_are_told_by_their_letters(sequences, expected):
+def test_data_are_told_by_their_letters_and_digits(sequences, expected):
     assert detect_states(sequences) is expected

@@ -39,15 +39,24 @@ def test_exchangeabilities():
     assert parse_model(str(model.spec)) == model.spec
 
 
+TREE = "((a:0.1,b:0.2):0.3,c:0.1,d:0.2);"
+
+
+def assert_lnl(data, sets, exchangeabilities, frequencies, model, device):
+    """That of the oracle, which takes `sets` as bit masks of characters."""
+    columns = [[sets[c] for c in column] for column in zip(*data.values(), strict=True)]
+    components = [(1.0, np.array(frequencies), q_matrix(exchangeabilities, frequencies))]
+    branches = [(0, 4), (1, 4), (4, 5), (2, 5), (3, 5)]
+    expected = pruning(branches, [0.1, 0.2, 0.3, 0.1, 0.2], columns, components).sum()
+    found = evaluate(data, TREE, model, fixed=True, device=device).lnl
+    assert found == pytest.approx(expected, rel=1e-9)  # the exchangeability of 1e-12 in place of 0
+
+
 def test_likelihood_is_the_oracles():
     data = {"a": "AMCTRKN", "b": "AACYRG?", "c": "MACTAK-", "d": "CAGTGGS"}
     sets = {letter: 1 << state for state, letter in enumerate(GENOTYPES)} | dict.fromkeys("N?-", 1023)
-    columns = [[sets[c] for c in column] for column in zip(*data.values(), strict=True)]
-    q = q_matrix([exchangeability(a, b) for a, b in combinations(GENOTYPES.values(), 2)], FREQUENCIES)
-    branches = [(0, 4), (1, 4), (4, 5), (2, 5), (3, 5)]
-    expected = pruning(branches, [0.1, 0.2, 0.3, 0.1, 0.2], columns, [(1.0, np.array(FREQUENCIES), q)]).sum()
-    found = evaluate(data, "((a:0.1,b:0.2):0.3,c:0.1,d:0.2);", GIVEN, fixed=True, device="numpy").lnl
-    assert found == pytest.approx(expected, rel=1e-9)  # the exchangeability of 1e-12 in place of 0
+    own = [exchangeability(a, b) for a, b in combinations(GENOTYPES.values(), 2)]
+    assert_lnl(data, sets, own, FREQUENCIES, GIVEN, "numpy")
     with pytest.raises(InputError, match="taxon 'a', site 1: found 'B', expected genotype, that is one of ACEFGI"):
         evaluate({**data, "a": "BMCTRKN"}, "((a,b),c,d);", GIVEN, device="numpy")
     with pytest.raises(InputError, match="expected 6 rates separated by slashes"):
@@ -86,22 +95,15 @@ def test_likelihood_with_phase_is_the_oracles(device):
     """Letters such as M are heterozygotes of unknown phase: either of two states."""
     data = {"a": "A1CTRKNE", "b": "AAC6RG?M", "c": "EACTAK-1", "d": "CAGPGGSe"}
     sets = {character: 1 << state for state, character in enumerate(PHASED)} | dict.fromkeys("N?-", (1 << 16) - 1)
-    sets |= {letter: sets[a] | sets[b] for letter, a, b in ("M1E", "R2F", "W3I", "S4J", "Y5L", "K6P")} | {
-        "e": sets["E"]
-    }
-    columns = [[sets[c] for c in column] for column in zip(*data.values(), strict=True)]
-    q = q_matrix([phased_exchangeability(a, b) for a, b in combinations(PHASED.values(), 2)], SHARES)
-    branches = [(0, 4), (1, 4), (4, 5), (2, 5), (3, 5)]
-    expected = pruning(branches, [0.1, 0.2, 0.3, 0.1, 0.2], columns, [(1.0, np.array(SHARES), q)]).sum()
-    found = evaluate(data, "((a:0.1,b:0.2):0.3,c:0.1,d:0.2);", GIVEN16, fixed=True, device=device).lnl
-    assert found == pytest.approx(expected, rel=1e-9)  # the exchangeability of 1e-12 in place of 0
+    sets |= {letter: sets[a] | sets[b] for letter, a, b in ("M1E", "R2F", "W3I", "S4J", "Y5L", "K6P", "eEE")}
+    own = [phased_exchangeability(a, b) for a, b in combinations(PHASED.values(), 2)]
+    assert_lnl(data, sets, own, SHARES, GIVEN16, device)
 
 
 def test_phase_does_not_matter_to_gt10():
-    tree = "((a:0.1,b:0.2):0.3,c:0.1,d:0.2);"
     rows = {"a": "A1CTRK", "b": "AAC6RG", "c": "EACTAK", "d": "CAGPGG"}
     plain = {name: row.translate(str.maketrans("1E6P", "MMKK")) for name, row in rows.items()}
-    found = [evaluate(data, tree, GIVEN, fixed=True, device="numpy").lnl for data in (rows, plain)]
+    found = [evaluate(data, TREE, GIVEN, fixed=True, device="numpy").lnl for data in (rows, plain)]
     assert found[0] == found[1]
 
 

@@ -195,10 +195,23 @@ class TestFreeParameters:
             ("JC+R4", ("free_rates",), 6),
             ("JC+I+R3", ("pinv", "free_rates"), 5),
             ("JC+R2{0.5/1.5}{0.5/0.5}", (), 0),
+            ("LG", (), 0),
+            ("LG+F+G4", ("alpha",), 20),
+            ("LG+FO", ("frequencies",), 19),
+            ("GTR20", ("rates", "frequencies"), 208),
+            ("LG4M", ("alpha",), 1),
+            ("LG4X", ("free_rates",), 6),
+            ("EX2+G4", ("class_weights", "alpha"), 2),
+            ("UL3{0.2/0.3/0.5}", (), 0),
+            ("LG+C60+I+G4", ("alpha", "pinv"), 2),
+            ("GTR20+C10", ("rates",), 189),
+            ("LG+C10+F+G4", ("class_weights", "alpha"), 30),  # IQ-TREE's: 10 weights, 19 frequencies, alpha
+            ("LG+C10+FO", ("frequencies", "class_weights"), 29),
         ],
     )
     def test_groups_and_number(self, text, groups, count):
-        model = model_of(text, FREQUENCIES)
+        spec = parse_model(text)
+        model = Model(spec, np.full(spec.n_states, 1 / spec.n_states), invariable=0.3)
         assert model.free_parameters == groups
         assert model.n_free_parameters == count
 

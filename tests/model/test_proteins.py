@@ -162,29 +162,6 @@ def test_a_matrix_for_each_rate():
 
 
 @pytest.mark.parametrize(
-    ("text", "groups", "count"),
-    [
-        ("LG", (), 0),
-        ("LG+F+G4", ("alpha",), 20),
-        ("LG+FO", ("frequencies",), 19),
-        ("GTR20", ("rates", "frequencies"), 208),
-        ("LG4M", ("alpha",), 1),
-        ("LG4X", ("free_rates",), 6),
-        ("EX2+G4", ("class_weights", "alpha"), 2),
-        ("UL3{0.2/0.3/0.5}", (), 0),
-        ("LG+C60+I+G4", ("alpha", "pinv"), 2),
-        ("GTR20+C10", ("rates",), 189),
-        ("LG+C10+F+G4", ("class_weights", "alpha"), 30),  # IQ-TREE's: 10 weights, 19 frequencies, alpha
-        ("LG+C10+FO", ("frequencies", "class_weights"), 29),
-    ],
-)
-def test_free_parameters(text, groups, count):
-    model = model_of(text)
-    assert model.free_parameters == groups
-    assert model.n_free_parameters == count
-
-
-@pytest.mark.parametrize(
     "text",
     [*("WAG+F+I+G4", "LG+FO", "GTR20+G2", "LG4X", "LG4M+I", "EX_EHO+R2", "LG+C20+G4", "LG+C10+F", "LG+C10+FO", "LG")],
 )
