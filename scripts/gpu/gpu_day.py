@@ -144,13 +144,12 @@ class Day:
         for name in ("primates.phy", "simulated.fasta", "hard.fasta"):
             for effort in ("fast", "default"):
                 yield f"{name}, {effort}", lambda a=(self.data / name, effort): self._search(*a)
-        for taxa, sites in ((100, 1000),) if self.small else ((100, 1000), (500, 1200), (100, 100_000)):
+        sizes = ((100, 1000), (500, 1200), (100, 100_000))[: 1 if self.small else 3]
+        for taxa, sites in sizes:
             yield f"{taxa} taxa, {sites:,} sites, fast", lambda a=(taxa, sites): self._search(self._evolve(*a), "fast")
-        shape = (30, 300) if self.small else (500, 1200)
         for n in ("1", "4", "8"):  # processes that share the device
-            name = f"{shape[0]} taxa, {shape[1]:,} sites, 8 start trees, {n} workers"
-            options = ("--starts", "8", "--workers", n)
-            yield name, lambda options=options: self._search(self._evolve(*shape), "default", *options)
+            more = ("default", "--starts", "8", "--workers", n)
+            yield f"8 start trees, {n} workers", lambda more=more: self._search(self._evolve(*sizes[:2][-1]), *more)
 
     # --- steps ----------------------------------------------------------------------------------------------
 
@@ -172,10 +171,7 @@ class Day:
         return json.loads(plltool("compare", str(alignment), *options))
 
     def _search(self, alignment: Path, effort: str, *more: str) -> Any:
-        """Seconds, lnL and device of a search; the second one, because the first compiles kernels.
-
-        Seconds are those of the process, of the search in it, and those in which the device was busy.
-        """
+        """Of the second of two searches, since the first compiles kernels: seconds of the process and of its search."""
         prefix = self.out / "search.tmp"
         options = [
             "--effort",
