@@ -132,12 +132,14 @@ class Supports(Recorded, Shown):
         """
         check_kinds(kinds or self.kinds, self.kinds)
         columns = [self.labels_of(kind) for kind in kinds or self.kinds]
-        return self._write(["/".join(labels) for labels in zip(*columns, strict=True)])
+        return self.newick_with(["/".join(labels) for labels in zip(*columns, strict=True)])
 
     def nexus(self) -> str:
         """The tree as NEXUS, all kinds being named annotations such as ``[&fbp=97,tbe=0.98]``, which FigTree reads."""
         columns = [[f"{kind}={label}" for label in self.labels_of(kind)] for kind in self.kinds]
-        return write_nexus(self._write([f"[&{','.join(labels)}]" for labels in zip(*columns, strict=True)]), "supports")
+        return write_nexus(
+            self.newick_with([f"[&{','.join(labels)}]" for labels in zip(*columns, strict=True)]), "supports"
+        )
 
     def labels_of(self, kind: str) -> list[str]:
         """(n_edges,) the labels of one kind; "NA" at the branches of tips, and where nothing tells."""
@@ -235,7 +237,8 @@ class Supports(Recorded, Shown):
         """Those of the supports that are among `kinds`, in that order."""
         return replace(self, values={kind: self.values[kind] for kind in kinds if kind in self.values})
 
-    def _write(self, labels: Sequence[str]) -> str:
+    def newick_with(self, labels: Sequence[str]) -> str:
+        """The tree as Newick with these labels (n_edges,) of branches."""
         return write_newick(self.tree, outgroup=self.outgroup, labels=labels, left_out=self.added)
 
 

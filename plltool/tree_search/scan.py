@@ -78,7 +78,7 @@ class Steps:
         return order[rank < most]
 
 
-STEP_COLUMNS = tuple(field.name for field in fields(Steps) if field.type == "IndexArray")
+STEP_COLUMNS = tuple(field.name for field in fields(Steps) if field.name not in ("prunes", "scores", "typical_loss"))
 Columns = dict[str, IndexArray]
 Joints: TypeAlias = npt.NDArray[np.integer] | None  # inner nodes whose subtrees move; None for all
 

@@ -74,17 +74,17 @@ class Concordance(Recorded, Shown):
         kinds = [kind for kind in FACTORS if kind in self.supports.kinds]
         columns = [self.supports.labels_of(kind) for kind in kinds]
         rows = zip(self._spread(self.labels), *columns, strict=True)
-        return self.supports._write([written_label("/".join(filter(None, row))) for row in rows])
+        return self.supports.newick_with([written_label("/".join(filter(None, row))) for row in rows])
 
     def branch_newick(self) -> str:
         """The tree with the number of each branch in the table as its label."""
-        return self.supports._write(self._spread([str(number) for number in range(1, len(self.labels) + 1)]))
+        return self.supports.newick_with(self._spread([str(number) for number in range(1, len(self.labels) + 1)]))
 
     def nexus(self) -> str:
         """The tree as NEXUS, all columns being named annotations such as ``[&gCF=50,gN=12]``, which FigTree reads."""
         texts = [[f"{name}={_show(row[name])}" for name in ("ID", *self.columns)] for row in self._rows()]
         marks = self._spread([f"[&{','.join(row)}]" for row in texts])
-        return write_nexus(self.supports._write(marks), "concordance")
+        return write_nexus(self.supports.newick_with(marks), "concordance")
 
     def describe_columns(self) -> dict[str, str]:
         """What each column of the table means."""

@@ -266,13 +266,13 @@ class ModelFitter:
     def _from(self, fits: Sequence[Fit]) -> TreeLikelihood:
         return self._at([fit.data for fit in fits], [fit.model.copy() for fit in fits], [fit.tree for fit in fits])
 
-    def fits(self, datasets: Sequence[PartData], lnl: float = np.nan) -> list[Fit]:
+    def fits(self, datasets: Sequence[PartData], lnl: float | None = None) -> list[Fit]:
         """What the likelihood of some datasets holds now; `lnl` is for all of them, if it is known."""
         likelihood = self._likelihood
         assert likelihood is not None
         lengths = np.broadcast_to(likelihood.tree.lengths.T, (len(datasets), likelihood.tree.n_edges))
         trees = [likelihood.tree.with_lengths(own) for own in lengths]
-        lnls = [float(lnl)] if len(datasets) == 1 and not np.isnan(lnl) else likelihood.part_lnl().tolist()
+        lnls = likelihood.part_lnl().tolist() if lnl is None or len(datasets) > 1 else [lnl]
         return [self.fit_of(*own) for own in zip(datasets, likelihood.models, trees, lnls, strict=True)]
 
     def _at(self, datasets: Sequence[PartData], models: Sequence[Model], trees: Sequence[Tree]) -> TreeLikelihood:
