@@ -40,7 +40,7 @@ def get_vector(model: Model, names: Iterable[str] | None = None) -> FloatArray:
 
 def get_bounds(model: Model, names: Iterable[str] | None = None) -> list[tuple[float, float]]:
     """(low, high) for each element of `get_vector`; arguments as there."""
-    limits = [np.log(_limits(model, group)).tolist() for group in _free_groups(model, names)]
+    limits = [np.log(ratio_limits(model, group)).tolist() for group in _free_groups(model, names)]
     return [(low, high) for rows in limits for low, high in rows]
 
 
@@ -56,13 +56,13 @@ def set_vector(model: Model, vector: npt.ArrayLike, names: Iterable[str] | None 
         raise ValueError(f"expected {sum(sizes)} finite values for {groups}, found {values}")
     start = 0
     for group, size in zip(groups, sizes, strict=True):
-        low, high = _limits(model, group).T
+        low, high = ratio_limits(model, group).T
         part = np.clip(values[start : start + size], np.log(low), np.log(high))
         model.set_ratios(group, np.clip(np.exp(part), low, high))  # exp(log(high)) may exceed high
         start += size
 
 
-def _limits(model: Model, group: str) -> FloatArray:
+def ratio_limits(model: Model, group: str) -> FloatArray:
     """(n, 2) the bounds of each of ``model.ratios(group)``."""
     design = model.spec.named.rates
     if group == "rates" and design.limits is not None:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-LIMITS = {"plltool": 48_226, "tests": 44_140, "scripts": 9_120}
+LIMITS = {"plltool": 48_290, "tests": 44_210, "scripts": 9_120}
 
 
 def count_lines(folder: Path) -> int:

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plltool.alignment.spaces import CODON
 from plltool.analyses.sampling.moves import Move, divide_step
-from plltool.analyses.sampling.parameters import ALPHA, PINV, RATES, SHARES, Parameter, Value
+from plltool.analyses.sampling.parameters import ALPHA, FACTORS, PINV, RATES, SHARES, Parameter, Value
 from plltool.analyses.sampling.priors import Dirichlet
 from plltool.analyses.sampling.state import ALL_NODES, Proposal, Question, QuestionProgram, State, StateSpace
 from plltool.analyses.sampling.tree import ROOT
@@ -28,7 +27,7 @@ def coordinates_of(parameter: Parameter, value: Value) -> FloatArray:
     if parameter.kind in SHARES:
         logs = np.log(np.asarray(value))
         return np.asarray(logs[:-1] - logs[-1])
-    if parameter.kind == CODON:
+    if parameter.kind in FACTORS:
         return np.log(np.asarray(value))
     number = float(value)
     return np.array([math.log(number) if parameter.kind == ALPHA else math.log(number / (1.0 - number))])
@@ -42,7 +41,7 @@ def change_value(parameter: Parameter, value: Value, change: FloatArray) -> tupl
         new[:-1] *= np.exp(change)
         whole = float(new.sum())
         return new / whole, float(change.sum()) - len(new) * math.log(whole)
-    if parameter.kind == CODON:
+    if parameter.kind in FACTORS:
         return np.asarray(value) * np.exp(change), float(change.sum())
     number = float(value)
     if parameter.kind == ALPHA:
@@ -58,7 +57,7 @@ def density_slopes(parameter: Parameter, value: Value, heat: float) -> FloatArra
         shares = np.asarray(value)
         powers = heat * (parameter.prior.of_size(len(shares)) - 1.0) + 1.0  # of the shares in the density
         return np.asarray(powers - shares * powers.sum())[:-1]
-    if parameter.kind in (ALPHA, CODON):
+    if parameter.kind == ALPHA or parameter.kind in FACTORS:
         return np.array([heat * parameter.prior.slope(number) * number + 1.0 for number in np.ravel(value).tolist()])
     number = float(value)
     return np.array([heat * parameter.prior.slope(number) * number * (1.0 - number) + 1.0 - 2.0 * number])
@@ -158,10 +157,10 @@ class JointMove(LearntMove):
         log_ratio, at = 0.0, 0
         changes: dict[int, Value] = {}
         for number, parameter in enumerate(self.space.parameters):
-            size = parameter.size - (parameter.kind in SHARES)
-            changes[number], gain = change_value(parameter, state.values[number], change[at : at + size])
+            own = change[at : at + parameter.n_coordinates]
+            changes[number], gain = change_value(parameter, state.values[number], own)
             log_ratio += gain
-            at += size
+            at += len(own)
         lengths = [length * math.exp(change[-1]) for length in state.lengths]
         log_ratio += float(change[-1]) * (len(lengths) - 1)
         new = self.space.revalued(state, changes)
@@ -260,9 +259,9 @@ class CoordinateSlopes(Question):
         for part, (model, own) in enumerate(zip(state.models, values.T, strict=True)):
             matrices, masses = own[: c * s * s].reshape(c, s, s), own[c * s * s :].reshape(c, s)
             parameters = [parameter for parameter in self.space.parameters if parameter.part == part]
-            groups = [parameter.group for parameter in parameters]
-            ends = np.cumsum([len(model.ratios(group)) for group in groups])
-            by_group = np.split(parameter_slopes(model, groups, matrices, masses), ends)[:-1]
-            slopes += [data_slopes(own.kind, model, found) for own, found in zip(parameters, by_group, strict=True)]
+            groups = list(dict.fromkeys(parameter.group for parameter in parameters))
+            ends = np.cumsum([parameter.n_coordinates for parameter in parameters])
+            found = np.split(parameter_slopes(model, groups, matrices, masses), ends)[:-1]
+            slopes += [data_slopes(own.kind, model, values) for own, values in zip(parameters, found, strict=True)]
             scale += scale_slope(model, matrices)
         return np.concatenate([*slopes, [scale]])

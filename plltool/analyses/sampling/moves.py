@@ -223,7 +223,7 @@ class ValueMove(Move):
     def __post_init__(self) -> None:
         parameter = self.space.parameters[self.number]
         part = f" of part {parameter.part + 1}" if len(self.space.models) > 1 else ""
-        self.name = f"{self.name} of {parameter.kind}{part}"
+        self.name = f"{self.name} of {parameter.name}{part}"
 
     def _proposal(self, state: State, value: Value, log_ratio: float) -> Proposal:
         return Proposal(self.space.revalued(state, {self.number: value}), log_ratio, ALL_NODES, True)
@@ -237,8 +237,8 @@ class NumberMultiplier(ValueMove):
         return self._proposal(state, state.values[self.number] * math.exp(factor), factor)
 
 
-class CodonMultiplier(NumberMultiplier):
-    """Multiplies omega or a kappa of a codon model, drawn uniformly, by m; the Hastings ratio is m."""
+class FactorMultiplier(NumberMultiplier):
+    """Multiplies one of several positive numbers, drawn uniformly, by m; the Hastings ratio is m."""
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
         values, factor = np.array(state.values[self.number]), draw_factor(step, rng)

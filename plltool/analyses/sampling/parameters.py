@@ -14,13 +14,17 @@ from plltool.analyses.sampling.priors import Dirichlet, NumberPrior, Uniform
 from plltool.arrays import FloatArray
 from plltool.constants import MIN_ALPHA
 from plltool.errors import InputError
-from plltool.model.model import Model
+from plltool.model.model import SCALER, Model
+from plltool.model.vector import ratio_limits
 
 MIN_SHARE = 1e-6  # of a frequency or rate that is sampled; beyond it P matrices lose digits
 MIN_SAMPLED_PINV = 1e-10  # of sites, and of those that vary
-KINDS = RATES, FREQUENCIES, ALPHA, PINV = "rates", "frequencies", "alpha", "pinv"  # groups of `Model.free_parameters`
-SHARES = (RATES, FREQUENCIES)  # kinds whose values sum to 1
-LIMITS = {ALPHA: (MIN_ALPHA, math.inf), PINV: (MIN_SAMPLED_PINV, 1.0 - MIN_SAMPLED_PINV)}  # of the other kinds
+# kinds of parameters, by the names of their priors
+RATES, FREQUENCIES, ALPHA, PINV, WEIGHTS, FREE_RATES = "rates", "frequencies", "alpha", "pinv", "weights", "free_rates"
+RATIOS, SWITCHING = "ratios", "switching"
+SHARES = (RATES, FREQUENCIES, WEIGHTS, FREE_RATES)  # their values sum to 1
+FACTORS = (CODON, RATIOS, SWITCHING)  # their values are positive numbers, which are independent in the prior
+LIMITS = {ALPHA: (MIN_ALPHA, math.inf), PINV: (MIN_SAMPLED_PINV, 1.0 - MIN_SAMPLED_PINV)}
 
 Value: TypeAlias = FloatArray | float
 
@@ -30,31 +34,40 @@ class Parameter:
     """A parameter of the model of one part.
 
     The rates of a model are those of its classes of equal exchangeabilities, scaled to sum 1, so that GTR has six and
-    HKY two; with two, a Dirichlet prior is a beta distribution of kappa / (kappa + 1). Omega and the kappas of a codon
-    model are one parameter, whose values are independent in the prior.
+    HKY two; with two, a Dirichlet prior is a beta distribution of kappa / (kappa + 1). Likewise free rates are scaled
+    to sum 1; they increase, unless each has a matrix of its own. Omega and the kappas of a codon model are one
+    parameter, and so are other rates that are no classes.
     """
 
-    kind: str  # one of KINDS, which are attributes of models, but for the rates; or CODON for those of a codon model
+    kind: str  # the name of its prior; one of SHARES or FACTORS, ALPHA or PINV
+    group: str  # the group of `Model.free_parameters` to which it belongs
+    first: int  # the place of its first number in `Model.ratios(group)`
     part: int  # number of the part
-    size: int  # number of values; 1 unless they are shares or those of a codon model
-    prior: Dirichlet | NumberPrior  # its distribution
+    name: str  # for people
     columns: tuple[str, ...]  # the names of the values that a table of samples has
+    size: int  # number of values; 1 for ALPHA and PINV
+    prior: Dirichlet | NumberPrior  # its distribution
     limits: FloatArray | None = None  # (size, 2) bounds of the values, unless they are shares
+    is_ordered: bool = False  # whether the values increase, because the likelihood is the same in any order
 
     @property
-    def group(self) -> str:
-        """The group of `Model.free_parameters` to which it belongs."""
-        return RATES if self.kind == CODON else self.kind
+    def n_coordinates(self) -> int:
+        """The number of free values."""
+        return self.size - (self.kind in SHARES)
 
     def value_of(self, model: Model) -> Value:
         """The value in a model."""
         if self.kind == RATES:
             rates = model.spec.named.rates.with_reference(model.ratios(RATES))
             return np.asarray(rates / rates.sum())
-        if self.kind == CODON:
-            return model.ratios(RATES).copy()
-        found: Value = getattr(model, self.kind)
-        return found
+        if self.kind in LIMITS or (self.kind == FREQUENCIES and not model.spec.members):
+            found: Value = getattr(model, self.kind)
+            return found
+        ratios = model.ratios(self.group)[self.first : self.first + self.n_coordinates]
+        if self.kind in FACTORS:
+            return ratios.copy()
+        shares = np.append(ratios, 1.0)
+        return np.asarray(shares / shares.sum())
 
     def start_in(self, model: Model) -> Value:
         """The value in a model, or one near it whose prior density is not 0."""
@@ -63,107 +76,134 @@ class Parameter:
             return value
         if self.limits is None:
             return np.asarray((value + 1.0 / self.size) / 2.0)
-        low, high = self.limits[0].tolist()
-        return float(low + (high - low) / 2.0)
+        middle = self.limits[:, 0] + (self.limits[:, 1] - self.limits[:, 0]) / 2.0
+        return middle if self.kind in FACTORS else float(middle[0])
 
     def assign(self, value: Value, model: Model) -> None:
         """Give a model this value."""
         if self.kind == RATES:
             design = model.spec.named.rates
             model.set_ratios(RATES, design.relative(np.asarray(value))[design.is_free])
-        elif self.kind == CODON:
-            model.set_ratios(RATES, np.asarray(value))
-        elif self.kind == FREQUENCIES:
-            model.set_frequencies(value)
-        else:
+        elif self.kind in LIMITS:
             changed: Any = {self.kind: float(value)}
             model.set_sites(replace(model.sites, **changed))
+        elif self.kind == FREQUENCIES and not model.spec.members:
+            model.set_frequencies(value)
+        else:
+            values, ratios = np.asarray(value), model.ratios(self.group).copy()
+            own = values if self.kind in FACTORS else values[:-1] / values[-1]
+            ratios[self.first : self.first + self.n_coordinates] = own
+            model.set_ratios(self.group, ratios)
 
     def is_possible(self, value: Value) -> bool:
         """Whether models can have the value; other values have the prior density 0."""
         if self.limits is None:
-            return bool(np.min(value) >= MIN_SHARE)
+            return bool(np.min(value) >= MIN_SHARE) and not (self.is_ordered and np.any(np.diff(value) <= 0.0))
         return bool(np.all((value >= self.limits[:, 0]) & (value <= self.limits[:, 1])))
 
     def log_prior(self, value: Value) -> float:
         """The logarithm of the prior density; -inf where the value is impossible."""
-        if self.kind == CODON and self.is_possible(value):
+        if self.kind in FACTORS and self.is_possible(value):
             return math.fsum(map(self.prior.log_density, np.asarray(value).tolist()))
-        return self.prior.log_density(value) if self.is_possible(value) else -math.inf  # type: ignore[arg-type]
+        if not self.is_possible(value):
+            return -math.inf
+        orders = math.lgamma(self.size + 1.0) if self.is_ordered else 0.0  # of which one is taken
+        return self.prior.log_density(value) + orders  # type: ignore[arg-type]
 
     def shown(self, model: Model) -> list[float]:
-        """The numbers in the columns; rates are shares of all pairs of states, which sum to 1, or kappa."""
+        """The numbers in the columns: shares of all pairs of states, which sum to 1, or kappa; free rates of mean 1."""
         if self.kind == RATES:
             rates = model.exchangeabilities
             return [float(rates[1] / rates[0])] if len(self.columns) == 1 else (rates / rates.sum()).tolist()
+        if self.kind == FREE_RATES:
+            return list(model.sites.rates or ())
         return np.ravel(self.value_of(model)).tolist()
 
 
 def find_parameters(models: Sequence[Model], priors: Mapping[str, Any]) -> list[Parameter]:
     """The free parameters of the models, part by part.
 
-    Raises InputError if a model has free parameters of other kinds, a process that is not time-reversible, per-site
-    rates or a correction for ascertainment bias, or if a prior is for another number of shares or for impossible values
-    only.
+    Raises InputError if a model has a process that is not time-reversible, per-site rates, a scaler or a correction for
+    ascertainment bias, or if a prior is for another number of shares or for impossible values only.
     """
     found = []
     for part, model in enumerate(models):
         _refuse_others(model)
         suffix = f"{{{part + 1}}}" if len(models) > 1 else ""
-        for kind in model.free_parameters:
-            design = model.spec.named.rates
-            size = {RATES: design.n_parameters, FREQUENCIES: len(model.spec.symbols)}.get(kind, 1)
-            limits = None
-            if kind == RATES and genetic_code_of(model.spec.named.data) is not None:
-                assert design.limits is not None, "parameters with names have bounds"
-                kind, size, limits = CODON, design.n_free, design.limits[design.is_free]
-            prior = priors[kind]
-            if kind in LIMITS:
-                least, most = LIMITS[kind]
-                low, high = (prior.low, prior.high) if isinstance(prior, Uniform) else (least, most)
-                limits = np.array([[max(least, low), min(most, high)]])
-                if not limits[0, 0] < limits[0, 1]:
-                    expected = f"above {least:g}" if math.isinf(most) else f"between {least:g} and 1 - {least:g}"
-                    raise InputError(f"prior of {kind}: found {prior}, expected values {expected}")
-            if isinstance(prior, Dirichlet) and len(prior.concentrations) not in (1, size):
-                wanted = f"1 or {size} for model {model.spec.shown}"
-                raise InputError(f"prior of {kind}: found {len(prior.concentrations)} values, expected {wanted}")
-            columns = tuple(name + suffix for name in _column_names(kind, model))
-            found.append(Parameter(kind, part, size, prior, columns, limits))
+        for group in model.free_parameters:
+            first = 0
+            for kind, name, columns in _forms_of(group, model):
+                size = model.spec.named.rates.n_parameters if kind == RATES else len(columns)
+                shown = tuple(column + suffix for column in columns)
+                is_ordered = kind == FREE_RATES and not model.spec.is_tied
+                own = Parameter(kind, group, first, part, name, shown, size, priors[kind], None, is_ordered)
+                found.append(_with_limits(own, model))
+                first += own.n_coordinates
     return found
 
 
-def _column_names(kind: str, model: Model) -> list[str]:
-    """As in the files of MrBayes."""
-    if kind == CODON:
-        design = model.spec.named.rates
-        return [name for name, is_free in zip(design.names, design.is_free, strict=True) if is_free]
-    if kind == RATES:
-        if model.spec.named.rates.n_parameters == 2 and model.spec.name in ("HKY", "K80"):
-            return ["kappa"]
-        symbols = model.spec.symbols
-        return [f"r({a}<->{b})" for i, a in enumerate(symbols) for b in symbols[i + 1 :]]
-    if kind == FREQUENCIES:
-        return [f"pi({symbol})" for symbol in model.spec.symbols]
-    return [{ALPHA: "alpha", PINV: "pinvar"}[kind]]
+def _with_limits(own: Parameter, model: Model) -> Parameter:
+    """The parameter with the bounds of its values, which a uniform prior may narrow; errors as in `find_parameters`."""
+    prior = own.prior
+    if isinstance(prior, Dirichlet):
+        if len(prior.concentrations) not in (1, own.size):
+            wanted = f"1 or {own.size} for model {model.spec.shown}"
+            raise InputError(f"prior of {own.kind}: found {len(prior.concentrations)} values, expected {wanted}")
+        return own
+    limits = np.array([LIMITS[own.kind]]) if own.kind in LIMITS else ratio_limits(model, own.group)
+    low, high = limits.T
+    if isinstance(prior, Uniform):
+        low, high = np.maximum(low, prior.low), np.minimum(high, prior.high)
+    if not np.all(low < high):
+        least, most = limits[np.argmax(low >= high)].tolist()
+        expected = f"above {least:g}" if math.isinf(most) else f"from {least:g} to {most:g}"
+        raise InputError(f"prior of {own.kind}: found {prior}, expected values {expected}")
+    return replace(own, limits=np.column_stack([low, high]))
+
+
+def _forms_of(group: str, model: Model) -> list[tuple[str, str, list[str]]]:
+    """Kind, name and columns of each parameter of a group, in the order of `Model.ratios`.
+
+    Columns are named as in the files of MrBayes where it has them.
+    """
+    design, symbols = model.spec.named.rates, model.spec.symbols
+    if group == RATES and design.class_of_pair is not None:
+        columns = [f"r({a}<->{b})" for i, a in enumerate(symbols) for b in symbols[i + 1 :]]
+        is_kappa = design.n_parameters == 2 and model.spec.name in ("HKY", "K80")
+        return [(RATES, RATES, ["kappa"] if is_kappa else columns)]
+    if group == RATES:
+        names = design.names or _numbered("ratio", design.n_parameters)
+        kind = RATIOS if genetic_code_of(model.spec.named.data) is None else CODON
+        return [(kind, kind, [name for name, is_free in zip(names, design.is_free, strict=True) if is_free])]
+    if group == FREQUENCIES and model.spec.members:
+        rows = [row + 1 for row in model.spec.free_rows]
+        return [(FREQUENCIES, f"frequencies of class {n}", [f"pi{n}({symbol})" for symbol in symbols]) for n in rows]
+    if group == FREQUENCIES:
+        return [(FREQUENCIES, FREQUENCIES, [f"pi({symbol})" for symbol in symbols])]
+    if group == SWITCHING:
+        return [(SWITCHING, "switching rates", ["s(off->on)", "s(on->off)"])]
+    if group in LIMITS:
+        return [(group, group, ["pinvar" if group == PINV else group])]
+    if group == FREE_RATES:
+        n = model.sites.n_categories
+        return [(FREE_RATES, "free rates", _numbered("rate", n)), (WEIGHTS, "weights of rates", _numbered("weight", n))]
+    return [(WEIGHTS, "weights of classes", _numbered("class", len(model.ratios(group)) + 1))]
+
+
+def _numbered(name: str, n: int) -> list[str]:
+    return [f"{name}({number})" for number in range(1, n + 1)]
 
 
 def _refuse_others(model: Model) -> None:
     """Raise InputError for a model with which sampling cannot deal."""
-    spec, name = model.spec, f"model {model.spec.shown}"
-    expected = "expected a time-reversible one with +I or +G at most"
-    others = [kind for kind in model.free_parameters if kind not in KINDS]
-    if spec.is_directed or not spec.is_reversible:
-        raise InputError(f"{name}: found a process that is not time-reversible, {expected}")
-    if model.has_site_rates or spec.ascertainment is not None:
-        what = "per-site rates (+PSR)" if model.has_site_rates else "a correction for ascertainment bias"
-        raise InputError(f"{name}: found {what}, which sampling cannot use, {expected}")
-    if others:
-        raise InputError(f"{name}: found parameters that cannot be sampled ({', '.join(others)}), {expected}")
-    if (
-        RATES in model.free_parameters
-        and spec.named.rates.class_of_pair is None
-        and genetic_code_of(spec.named.data) is None
-    ):
-        wanted = "give them values in braces, or take a model with a rate for each pair of states"
-        raise InputError(f"{name}: found rates that cannot be sampled; {wanted}")
+    spec = model.spec
+    found = {
+        "a process that is not time-reversible": spec.is_directed or not spec.is_reversible,
+        "per-site rates (+PSR)": model.has_site_rates,
+        "a correction for ascertainment bias": spec.ascertainment is not None,
+        "a scaler of branch lengths": SCALER in model.free_parameters,
+    }
+    for what, is_there in found.items():
+        if is_there:
+            wanted = "which sampling cannot use, expected a time-reversible model without it"
+            raise InputError(f"model {spec.shown}: found {what}, {wanted}")

@@ -19,7 +19,7 @@ from plltool.alignment.patterns import Patterns
 from plltool.analyses.sampling.chains import Chains, EngineLikelihoods, Heated, Likelihoods, RunState, sampling_slots
 from plltool.analyses.sampling.joint_moves import Directions
 from plltool.analyses.sampling.moves import TABLE, Move, make_group
-from plltool.analyses.sampling.parameters import SHARES
+from plltool.analyses.sampling.parameters import FACTORS, SHARES
 from plltool.analyses.sampling.settings import SampleOptions
 from plltool.analyses.sampling.state import Sample, StateSpace
 from plltool.analyses.sampling.time_moves import TimeNumberMove
@@ -52,7 +52,7 @@ def make_moves(space: StateSpace, parts: Sequence[Patterns]) -> list[Move]:
     """The moves of trees and of each parameter; `parts` are the data by which some are informed."""
     factor, of_values = TIME_VALUES_FACTOR if isinstance(space, TimeSpace) else 1.0, []
     for number, parameter in enumerate(space.parameters):
-        group = "shares" if parameter.kind in SHARES else parameter.kind
+        group = "shares" if parameter.kind in SHARES else "factors" if parameter.kind in FACTORS else parameter.kind
         of_values += make_group(group, space, number, factor=factor)
     if isinstance(space, TimeSpace):
         return [*make_time_moves(space), *of_values]

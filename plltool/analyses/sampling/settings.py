@@ -19,6 +19,10 @@ FORMS = {  # the distributions that each prior may have
     "alpha": ("exponential", "uniform"),
     "pinv": ("uniform",),
     "codon": ("lognormal", "gamma", "exponential"),
+    "ratios": ("lognormal", "gamma", "exponential"),
+    "switching": ("exponential", "lognormal", "gamma", "uniform"),
+    "weights": ("dirichlet",),
+    "free_rates": ("dirichlet",),
     "rate": ("lognormal", "gamma", "exponential", "uniform"),
     "spread": ("exponential", "lognormal", "gamma", "uniform"),
     "population": ("lognormal", "gamma", "exponential", "uniform"),
@@ -58,6 +62,10 @@ class Priors(PriorTexts):
     pinv : of the share of invariable sites: "uniform(0,1)"
     codon : of omega and of each kappa of a codon model: "lognormal(mean,sd)" of the logarithm, "gamma(shape,rate)" or
         "exponential(rate)"
+    ratios : likewise of each other rate that is relative to another one, as in models of stems and mixtures
+    switching : of both rates of a covarion model, "exponential(rate)", "uniform(low,high)" or as for codon
+    weights : of classes and of free rates: "dirichlet(1)", or a value for each
+    free_rates : of free rates, scaled to sum 1: "dirichlet(1)", or a value for each
     """
 
     lengths: str = "gammadir(1.0,0.1,1.0,1.0)"
@@ -66,6 +74,10 @@ class Priors(PriorTexts):
     alpha: str = "exponential(1.0)"
     pinv: str = "uniform(0.0,1.0)"
     codon: str = "lognormal(0.0,1.5)"
+    ratios: str = "lognormal(0.0,1.5)"
+    switching: str = "exponential(1.0)"
+    weights: str = "dirichlet(1.0)"
+    free_rates: str = "dirichlet(1.0)"
 
     def parsed(self) -> dict[str, Any]:
         """As in `PriorTexts`; the bounds of pinv are from 0 to 1."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from plltool.analyses.sampling.parameters import SHARES, Parameter, Value
+from plltool.analyses.sampling.parameters import Parameter, Value
 from plltool.analyses.sampling.priors import LengthPrior
 from plltool.analyses.sampling.tree import ROOT, TimePoint, Topology, to_tree
 from plltool.arrays import FloatArray
@@ -96,7 +96,7 @@ class StateSpace:
     @property
     def n_coordinates(self) -> int:
         """The number of free values of all parameters, and 1 for the tree's length."""
-        return sum(own.size - (own.kind in SHARES) for own in self.parameters) + 1
+        return sum(own.n_coordinates for own in self.parameters) + 1
 
     @property
     def n_tips(self) -> int:

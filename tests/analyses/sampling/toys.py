@@ -7,12 +7,11 @@ from oracles.posteriors import SiteModel, log_likelihood, simulate
 from oracles.substitution import gamma_category_means, q_matrix
 
 from plltool.alignment.patterns import compress
-from plltool.alignment.spaces import CODON
 from plltool.analyses.sampling.chains import Likelihoods
 from plltool.analyses.sampling.informed_moves import LENGTHS as LENGTHS_OF_QUARTETS
 from plltool.analyses.sampling.informed_moves import Interchanges, Quartet
 from plltool.analyses.sampling.joint_moves import CoordinateSlopes
-from plltool.analyses.sampling.parameters import find_parameters
+from plltool.analyses.sampling.parameters import FACTORS, find_parameters
 from plltool.analyses.sampling.priors import Dirichlet, Exponential, Gamma, GammaDirichlet, LogNormal, Normal, Uniform
 from plltool.analyses.sampling.state import Known, StateSpace
 from plltool.analyses.sampling.topology_moves import Regrafts
@@ -55,7 +54,7 @@ def draw_value(parameter, rng):
     while True:
         if isinstance(parameter.prior, Dirichlet):
             value = rng.dirichlet(np.full(parameter.size, parameter.prior.concentrations))
-        elif parameter.kind == CODON:
+        elif parameter.kind in FACTORS:
             value = np.array([draw_number(parameter.prior, rng) for _ in range(parameter.size)])
         else:
             value = draw_number(parameter.prior, rng)
