@@ -306,7 +306,7 @@ def _advance(task: Task, work: Callable[..., plltool.SampleResult | plltool.Marg
     """Let chains go on from their checkpoint, and write and print what they found."""
     outputs = task.outputs
     with task.run() as (reporter, sequences):
-        how = task.keywords("model", "priors", "seed", "hardware") | more
+        how = task.keywords("model", "priors", "seed", "brlen", "hardware") | more
         how |= {"options": task.settings, "start": task.read_start(sequences)}
         how |= {"listener": reporter.progress, "checkpoint": outputs.checkpoints[0]}
         found = outputs.go_on_or_start_over(lambda: work(sequences, **how))

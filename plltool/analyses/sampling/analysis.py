@@ -38,12 +38,13 @@ from plltool.constants import (
     ENOUGH_SIZE,
     LINKED,
     SAMPLE_STAGE,
+    SCALED,
     START_KINDS,
     TREE_PRIORS,
 )
 from plltool.engine.requests import Counters
 from plltool.engine.storage import Slots
-from plltool.errors import InputError
+from plltool.errors import InputError, check_one_of
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint, recorded_item
 from plltool.progress import Listener, Progress, StopSearch, announce, ignore, log
@@ -238,6 +239,7 @@ def sample(
     seed: int = DEFAULT_SEED,
     workers: int | None = None,
     outgroup: OutgroupLike | None = None,
+    brlen: str = LINKED,
     clock: str | None = None,
     dates: DatesLike | None = None,
     tree_prior: str = TREE_PRIORS[0],
@@ -250,12 +252,11 @@ def sample(
     """Sample trees, branch lengths and model parameters from their posterior distribution.
 
     Metropolis-coupled Markov chains of several runs advance, see `plltool.analyses.sampling.chains`. Parameters of the
-    model are sampled unless they have values in braces or are counted in the alignment (+F). Parts share the branch
-    lengths.
+    model are sampled unless they have values in braces or are counted in the alignment (+F).
 
     Parameters
     ----------
-    alignment, model : as for `plltool.search`; a time-reversible model with +G and +I at most
+    alignment, model : as for `plltool.search`; a time-reversible model
     options : numbers of generations, runs and chains, and when to sample
     priors : by default those of MrBayes 3.2
     start : "random" or "parsimony", another tree for each chain, or one tree for all, as for `plltool.search`
@@ -263,6 +264,7 @@ def sample(
     workers : number of runs that advance at the same time, each in a process of its own; by default as many as threads,
         on a GPU 1. It changes no bit
     outgroup : taxa that the written trees show as one clade
+    brlen : whether parts share the branch lengths ("linked"), or each multiplies them by a rate of its own ("scaled")
     clock : "strict" or "relaxed" (uncorrelated, log-normal) for trees in time, which have a root and heights in years
     dates : of all taxa, exact ones, with a clock; otherwise as for `plltool.date`
     tree_prior : of a tree in time: a coalescent with a "constant" or "exponential" population, or "skygrid", also as
@@ -281,7 +283,7 @@ def sample(
     options, priors = options or SampleOptions(), (priors or Priors()).canonical()
     options.check()
     chosen = choose_clock(clock, dates, tree_prior, clock_priors, outgroup)
-    how: dict[str, Any] = {"seed": seed, "outgroup": outgroup, "checkpoint": checkpoint}
+    how: dict[str, Any] = {"seed": seed, "outgroup": outgroup, "brlen": brlen, "checkpoint": checkpoint}
     given = prepare(alignment, model, priors, start, asked, began, options, chosen, **how)
     run, data, setup, space = given.run, given.run.data, given.setup, given.setup.space
 
@@ -305,7 +307,7 @@ def sample(
         posterior = summarise(course.samples, data.names, course.first, run.outgroup)
     asked_for = dict(asdict(priors).items() - asdict(Priors().canonical()).items())
     idle = sorted(asked_for.keys() - given.priors.keys())
-    remarks = [*remarks_on_data(data, run.task.models, LINKED), *course.remarks(), *posterior.warnings]
+    remarks = [*remarks_on_data(data, run.task.models, brlen), *course.remarks(), *posterior.warnings]
     remarks += [f"prior of {name}: the model has no such parameter to sample" for name in idle]
     return SampleResult(
         posterior=posterior,
@@ -353,13 +355,15 @@ def prepare(
     options: SampleOptions,
     clock: ClockChoice | None = None,
     powers: Sequence[float] = (),
+    brlen: str = LINKED,
     **how: Any,
 ) -> Prepared:
     """What chains need; `how` is as for `Run`. A run that goes on was perhaps tuned for fewer generations."""
-    data, models = resolve_inputs(alignment, model, LINKED)
-    run = Run(data, models, LINKED, hardware, began, all_taxa=True, **how)
+    check_one_of("brlen", brlen, (LINKED, SCALED))
+    data, models = resolve_inputs(alignment, model, brlen)
+    run = Run(data, models, brlen, hardware, began, all_taxa=True, **how)
     distributions = priors.parsed()
-    parameters = tuple(find_parameters(models, distributions))
+    parameters = tuple(find_parameters(models, distributions, [part.n_sites for part in data.parts]))
     space = StateSpace(data.names, tuple(models), parameters, distributions["lengths"])
     of_clock: dict[str, Any] = {}
     if clock is not None:

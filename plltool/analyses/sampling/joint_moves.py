@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plltool.analyses.sampling.moves import Move, divide_step
-from plltool.analyses.sampling.parameters import ALPHA, FACTORS, PINV, RATES, SHARES, Parameter, Value
+from plltool.analyses.sampling.parameters import ALPHA, FACTORS, PART_RATES, PINV, RATES, SHARES, Parameter, Value
 from plltool.analyses.sampling.priors import Dirichlet
 from plltool.analyses.sampling.state import ALL_NODES, Proposal, Question, QuestionProgram, State, StateSpace
 from plltool.analyses.sampling.tree import ROOT
@@ -255,13 +255,16 @@ class CoordinateSlopes(Question):
         program.at_branch(Opcode.MASS_GRADIENT, c * s * s, ~ROOT, top)
 
     def read(self, values: FloatArray, state: State) -> FloatArray:
-        (c, s), slopes, scale = self.space.shape, [], 0.0
+        (c, s), slopes, scales = self.space.shape, [], []
         for part, (model, own) in enumerate(zip(state.models, values.T, strict=True)):
             matrices, masses = own[: c * s * s].reshape(c, s, s), own[c * s * s :].reshape(c, s)
-            parameters = [parameter for parameter in self.space.parameters if parameter.part == part]
+            parameters = [own for own in self.space.parameters if own.parts == (part,)]
             groups = list(dict.fromkeys(parameter.group for parameter in parameters))
             ends = np.cumsum([parameter.n_coordinates for parameter in parameters])
             found = np.split(parameter_slopes(model, groups, matrices, masses), ends)[:-1]
             slopes += [data_slopes(own.kind, model, values) for own, values in zip(parameters, found, strict=True)]
-            scale += scale_slope(model, matrices)
-        return np.concatenate([*slopes, [scale]])
+            scales.append(scale_slope(model, matrices))
+        whole = math.fsum(scales)
+        if self.space.parameters[-1].kind == PART_RATES:
+            slopes.append((np.array(scales) - np.asarray(state.values[-1]) * whole)[:-1])
+        return np.concatenate([*slopes, [whole]])

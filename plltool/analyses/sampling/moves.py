@@ -222,7 +222,7 @@ class ValueMove(Move):
 
     def __post_init__(self) -> None:
         parameter = self.space.parameters[self.number]
-        part = f" of part {parameter.part + 1}" if len(self.space.models) > 1 else ""
+        part = f" of part {parameter.part + 1}" if len(self.space.models) > len(parameter.parts) else ""
         self.name = f"{self.name} of {parameter.name}{part}"
 
     def _proposal(self, state: State, value: Value, log_ratio: float) -> Proposal:

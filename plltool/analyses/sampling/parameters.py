@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,8 +21,8 @@ MIN_SHARE = 1e-6  # of a frequency or rate that is sampled; beyond it P matrices
 MIN_SAMPLED_PINV = 1e-10  # of sites, and of those that vary
 # kinds of parameters, by the names of their priors
 RATES, FREQUENCIES, ALPHA, PINV, WEIGHTS, FREE_RATES = "rates", "frequencies", "alpha", "pinv", "weights", "free_rates"
-RATIOS, SWITCHING = "ratios", "switching"
-SHARES = (RATES, FREQUENCIES, WEIGHTS, FREE_RATES)  # their values sum to 1
+RATIOS, SWITCHING, PART_RATES = "ratios", "switching", "part_rates"
+SHARES = (RATES, FREQUENCIES, WEIGHTS, FREE_RATES, PART_RATES)  # their values sum to 1
 FACTORS = (CODON, RATIOS, SWITCHING)  # their values are positive numbers, which are independent in the prior
 LIMITS = {ALPHA: (MIN_ALPHA, math.inf), PINV: (MIN_SAMPLED_PINV, 1.0 - MIN_SAMPLED_PINV)}
 
@@ -55,8 +55,14 @@ class Parameter:
         """The number of free values."""
         return self.size - (self.kind in SHARES)
 
-    def value_of(self, model: Model) -> Value:
-        """The value in a model."""
+    @property
+    def parts(self) -> Sequence[int]:
+        """The parts whose models have it."""
+        return (self.part,)
+
+    def value_of(self, models: Sequence[Model]) -> Value:
+        """The value in the models of all parts."""
+        model = models[self.part]
         if self.kind == RATES:
             rates = model.spec.named.rates.with_reference(model.ratios(RATES))
             return np.asarray(rates / rates.sum())
@@ -69,9 +75,9 @@ class Parameter:
         shares = np.append(ratios, 1.0)
         return np.asarray(shares / shares.sum())
 
-    def start_in(self, model: Model) -> Value:
-        """The value in a model, or one near it whose prior density is not 0."""
-        value = self.value_of(model)
+    def start_in(self, models: Sequence[Model]) -> Value:
+        """The value in the models, or one near it whose prior density is not 0."""
+        value = self.value_of(models)
         if self.log_prior(value) > -math.inf:
             return value
         if self.limits is None:
@@ -79,8 +85,9 @@ class Parameter:
         middle = self.limits[:, 0] + (self.limits[:, 1] - self.limits[:, 0]) / 2.0
         return middle if self.kind in FACTORS else float(middle[0])
 
-    def assign(self, value: Value, model: Model) -> None:
-        """Give a model this value."""
+    def assign(self, value: Value, models: Sequence[Model]) -> None:
+        """Give the models this value."""
+        model = models[self.part]
         if self.kind == RATES:
             design = model.spec.named.rates
             model.set_ratios(RATES, design.relative(np.asarray(value))[design.is_free])
@@ -110,27 +117,54 @@ class Parameter:
         orders = math.lgamma(self.size + 1.0) if self.is_ordered else 0.0  # of which one is taken
         return self.prior.log_density(value) + orders  # type: ignore[arg-type]
 
-    def shown(self, model: Model) -> list[float]:
+    def shown(self, models: Sequence[Model]) -> list[float]:
         """The numbers in the columns: shares of all pairs of states, which sum to 1, or kappa; free rates of mean 1."""
+        model = models[self.part]
         if self.kind == RATES:
             rates = model.exchangeabilities
             return [float(rates[1] / rates[0])] if len(self.columns) == 1 else (rates / rates.sum()).tolist()
         if self.kind == FREE_RATES:
             return list(model.sites.rates or ())
-        return np.ravel(self.value_of(model)).tolist()
+        return np.ravel(self.value_of(models)).tolist()
 
 
-def find_parameters(models: Sequence[Model], priors: Mapping[str, Any]) -> list[Parameter]:
-    """The free parameters of the models, part by part.
+@dataclass(frozen=True, eq=False)
+class PartRates(Parameter):
+    """The rates of all parts, whose mean over sites is 1: for each part its share of all substitutions."""
 
-    Raises InputError if a model has a process that is not time-reversible, per-site rates, a scaler or a correction for
-    ascertainment bias, or if a prior is for another number of shares or for impossible values only.
+    sites: FloatArray = field(default_factory=lambda: np.empty(0))  # (size,) each part's share of the sites
+
+    @property
+    def parts(self) -> Sequence[int]:
+        return range(self.size)
+
+    def value_of(self, models: Sequence[Model]) -> Value:
+        products = self.sites * self.shown(models)
+        return np.asarray(products / products.sum())
+
+    def assign(self, value: Value, models: Sequence[Model]) -> None:
+        for model, rate in zip(models, np.asarray(value) / self.sites, strict=True):
+            model.set_ratios(SCALER, np.array([rate]))
+
+    def shown(self, models: Sequence[Model]) -> list[float]:
+        return [model.scaler for model in models]
+
+
+def find_parameters(
+    models: Sequence[Model], priors: Mapping[str, Any], n_sites: Sequence[float] = ()
+) -> list[Parameter]:
+    """The free parameters of the models, part by part, and the rates of parts if lengths are scaled.
+
+    `n_sites` has the number of sites of each part, for scaled lengths. Raises InputError if a model has a process that
+    is not time-reversible, per-site rates, a scaler that others lack or a correction for ascertainment bias, or if a
+    prior is for another number of shares or for impossible values only.
     """
     found = []
+    is_scaled = len(models) > 1 and all(SCALER in model.free_parameters for model in models)
     for part, model in enumerate(models):
-        _refuse_others(model)
+        _refuse_others(model, is_scaled)
         suffix = f"{{{part + 1}}}" if len(models) > 1 else ""
-        for group in model.free_parameters:
+        for group in (group for group in model.free_parameters if group != SCALER):
             first = 0
             for kind, name, columns in _forms_of(group, model):
                 size = model.spec.named.rates.n_parameters if kind == RATES else len(columns)
@@ -139,6 +173,11 @@ def find_parameters(models: Sequence[Model], priors: Mapping[str, Any]) -> list[
                 own = Parameter(kind, group, first, part, name, shown, size, priors[kind], None, is_ordered)
                 found.append(_with_limits(own, model))
                 first += own.n_coordinates
+    if is_scaled:
+        names, shares = tuple(f"m{{{part + 1}}}" for part in range(len(models))), np.array(n_sites) / sum(n_sites)
+        more = priors[PART_RATES], None, False, shares
+        own = PartRates(PART_RATES, SCALER, 0, 0, "rates of partitions", names, len(models), *more)
+        found.append(_with_limits(own, models[0]))
     return found
 
 
@@ -194,14 +233,14 @@ def _numbered(name: str, n: int) -> list[str]:
     return [f"{name}({number})" for number in range(1, n + 1)]
 
 
-def _refuse_others(model: Model) -> None:
+def _refuse_others(model: Model, is_scaled: bool) -> None:
     """Raise InputError for a model with which sampling cannot deal."""
     spec = model.spec
     found = {
         "a process that is not time-reversible": spec.is_directed or not spec.is_reversible,
         "per-site rates (+PSR)": model.has_site_rates,
         "a correction for ascertainment bias": spec.ascertainment is not None,
-        "a scaler of branch lengths": SCALER in model.free_parameters,
+        "a scaler of branch lengths": SCALER in model.free_parameters and not is_scaled,
     }
     for what, is_there in found.items():
         if is_there:

@@ -23,6 +23,7 @@ FORMS = {  # the distributions that each prior may have
     "switching": ("exponential", "lognormal", "gamma", "uniform"),
     "weights": ("dirichlet",),
     "free_rates": ("dirichlet",),
+    "part_rates": ("dirichlet",),
     "rate": ("lognormal", "gamma", "exponential", "uniform"),
     "spread": ("exponential", "lognormal", "gamma", "uniform"),
     "population": ("lognormal", "gamma", "exponential", "uniform"),
@@ -66,6 +67,7 @@ class Priors(PriorTexts):
     switching : of both rates of a covarion model, "exponential(rate)", "uniform(low,high)" or as for codon
     weights : of classes and of free rates: "dirichlet(1)", or a value for each
     free_rates : of free rates, scaled to sum 1: "dirichlet(1)", or a value for each
+    part_rates : of the shares that partitions have of all substitutions, with scaled lengths: likewise
     """
 
     lengths: str = "gammadir(1.0,0.1,1.0,1.0)"
@@ -78,6 +80,7 @@ class Priors(PriorTexts):
     switching: str = "exponential(1.0)"
     weights: str = "dirichlet(1.0)"
     free_rates: str = "dirichlet(1.0)"
+    part_rates: str = "dirichlet(1.0)"
 
     def parsed(self) -> dict[str, Any]:
         """As in `PriorTexts`; the bounds of pinv are from 0 to 1."""

@@ -110,7 +110,7 @@ class StateSpace:
 
     def sample(self, state: State) -> Sample:
         """A sample of a state."""
-        shown = [x for own in self.parameters for x in own.shown(state.models[own.part])]
+        shown = [x for own in self.parameters for x in own.shown(state.models)]
         return Sample([state.lnl, state.log_prior, sum(state.lengths), *shown], state.topology, state.lengths)
 
     def tree_of(self, topology: Topology, lengths: Sequence[float]) -> Tree:
@@ -133,13 +133,13 @@ class StateSpace:
         priors = tuple(own.log_prior(value) for own, value in zip(self.parameters, values, strict=True))
         models = tuple(model.copy() for model in self.models)
         for parameter, value in zip(self.parameters, values, strict=True):
-            parameter.assign(value, models[parameter.part])
+            parameter.assign(value, models)
         return State(topology, lengths, tuple(values), priors, prior, models)
 
     def start(self, topology: Topology, lengths: list[float]) -> State:
         """A state with the lengths and the values that the models have, or some near them that are possible."""
         inside = [0.0, *(min(max(length, MIN_BRANCH_LENGTH), MAX_BRANCH_LENGTH) for length in lengths[1:])]
-        return self.state(topology, inside, [own.start_in(self.models[own.part]) for own in self.parameters])
+        return self.state(topology, inside, [own.start_in(self.models) for own in self.parameters])
 
     def log_prior_of(self, topology: Topology, lengths: list[float]) -> float:
         """The logarithm of the prior density of branch lengths; -inf if one is out of bounds."""
@@ -158,11 +158,10 @@ class StateSpace:
         for number, value in changes.items():
             values[number], priors[number] = value, self.parameters[number].log_prior(value)
         if all(priors[number] > -math.inf for number in changes):
-            for part in {self.parameters[number].part for number in changes}:
+            for part in {part for number in changes for part in self.parameters[number].parts}:
                 models[part] = models[part].copy()
             for number, value in changes.items():
-                parameter = self.parameters[number]
-                parameter.assign(value, models[parameter.part])
+                self.parameters[number].assign(value, models)
         return state._replace(values=tuple(values), value_priors=tuple(priors), models=tuple(models), known=None)
 
 

@@ -152,6 +152,7 @@ def marginal_likelihood(
     priors: Priors | None = None,
     start: TreeLike = "random",
     seed: int = DEFAULT_SEED,
+    brlen: str = LINKED,
     listener: Listener = ignore,
     checkpoint: str | PathLike[str] | None = None,
     **hardware: Unpack[HardwareSettings],
@@ -165,6 +166,7 @@ def marginal_likelihood(
     ----------
     options : numbers of generations, steps and runs
     start : what each chain begins with
+    brlen : whether parts share the branch lengths or scale them, as for `plltool.sample`
     listener : if it raises StopSearch, the samples so far are the result, if there are enough
     checkpoint : folder that keeps what is reached; the same call continues from there and ends with the same bits
 
@@ -175,7 +177,7 @@ def marginal_likelihood(
     options.check()
     powers = powers_of(options.steps)
     how = SampleOptions(options.generations, options.runs, options.steps + 1, 0.0, options.sample_every, options.burnin)
-    more: dict[str, Any] = {"powers": tuple(powers.tolist()), "seed": seed, "checkpoint": checkpoint}
+    more: dict[str, Any] = {"powers": tuple(powers.tolist()), "seed": seed, "brlen": brlen, "checkpoint": checkpoint}
     given = prepare(alignment, model, priors, start, asked, began, how, **more)
     run, setup = given.run, given.setup
     _count_burnin(options, setup.tuning, options.generations // options.sample_every)
@@ -194,7 +196,7 @@ def marginal_likelihood(
     first = _count_burnin(options, setup.tuning, len(sampled))
     lnls = np.array(sampled[first:]).swapaxes(0, 1)
     whole, alone = estimate(lnls, powers), [estimate(own[None], powers) for own in lnls]
-    swaps, remarks = swap_rates(chains.runs), [*remarks_on_data(run.data, run.task.models, LINKED)]
+    swaps, remarks = swap_rates(chains.runs), [*remarks_on_data(run.data, run.task.models, brlen)]
     if interrupted:
         remarks.append("the run was interrupted: the results are from the samples taken so far")
     low, high = (choose(alone, key=lambda own: own.value) for choose in (min, max))

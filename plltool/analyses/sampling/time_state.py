@@ -155,7 +155,7 @@ class TimeSpace(StateSpace):
         first |= {"popSize": heights[rooted.top], "precision": 1.0, "growthRate": 0.0}
         others = self.numbers[self.n_clock :]
         numbers += [own.near(first.get(own.name, math.log(heights[rooted.top]))) for own in others]
-        values = [own.start_in(self.models[own.part]) for own in self.parameters]
+        values = [own.start_in(self.models) for own in self.parameters]
         rates = [1.0] * rooted.n_nodes if self.is_relaxed else []
         return self.at((rooted, heights, tuple(numbers), rates, values))
 
