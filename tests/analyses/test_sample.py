@@ -9,6 +9,7 @@ from pathlib import Path
 import dendropy
 import numpy as np
 import pytest
+from helpers import make_alignment
 from interruptions import assert_pieces_make
 from oracles.likelihood import pruning
 from oracles.substitution import gamma_category_means, q_matrix
@@ -17,6 +18,8 @@ from scipy import stats
 from tree_samples import sides_of_root
 
 import plltool
+from plltool.alignment.patterns import compress
+from plltool.analyses.sampling.analysis import least_length
 from plltool.analyses.sampling.chains import EngineLikelihoods
 from plltool.analyses.sampling.moves import TABLE
 from plltool.analyses.sampling.result import describe_deviations
@@ -29,6 +32,7 @@ from plltool.io.newick import parse_newick
 from plltool.tree.splits import rf_distance
 
 ALONE = {"device": "numpy", "workers": 1}
+ENDS = ["AA", "AA", "AC", "CC", "CA", "CA"]
 FEW = plltool.SampleOptions(generations=30, chains=2, sample_every=5)
 CODES = {"A": 1, "C": 2, "G": 4, "T": 8, "-": 15}
 
@@ -305,6 +309,26 @@ def test_chains_do_not_go_on_with_another_layout_or_other_moves(small, tmp_path,
         path.write_text("{")
     with pytest.raises(CheckpointError, match=r"found something other than JSON .*; --redo starts over"):
         plltool.sample(small, "JC", vw=1, **run)
+
+
+def test_least_length():
+    """One change at the first site, three at the second, none at the third, where R may be A."""
+    columns = ["AAAC", "ACGT", "ARAA"]
+    rows = ["".join(row) for row in zip(*columns, strict=True)]
+    alignment = make_alignment(list("abcd"), rows, "toy")
+    assert least_length([compress(alignment)]) == pytest.approx(4 / 3)
+    assert least_length([compress(alignment)] * 2) == pytest.approx(4 / 3)
+
+
+def test_trees_in_time_begin_with_few_changes():
+    """Far from them all lengths may reach their bound, where the likelihood says no more of the rate."""
+    rng = np.random.default_rng(4)
+    row, dates = rng.choice(list("ACGT"), 3000), {name: 2000.0 + number for number, name in enumerate("abcdef")}
+    rows = {name: "".join(row[:-2]) + number for name, number in zip(dates, ENDS, strict=True)}
+    options = plltool.SampleOptions(generations=5, runs=1, chains=1, sample_every=5)
+    found = plltool.sample(rows, "JC", options=options, clock="strict", dates=dates, start="parsimony", **ALONE)
+    first = found.samples.numbers()[0, 0, found.samples.columns.index("TL")]
+    assert 1 / 3000 < first < 10 / 3000
 
 
 def test_bad_input(small):

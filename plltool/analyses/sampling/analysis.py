@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
+from plltool.alignment.patterns import Patterns
 from plltool.analyses.dating.dates import DatesLike
 from plltool.analyses.sampling.chains import RunState, sampling_slots
 from plltool.analyses.sampling.parameters import find_parameters
@@ -328,6 +329,15 @@ def sample(
     )
 
 
+def least_length(parts: Sequence[Patterns]) -> float:
+    """The changes per site that any tree needs: one less than the states that a site shows, ambiguous ones left out."""
+    changes = 0.0
+    for part in parts:
+        seen = np.bitwise_or.reduce(np.where(part.masks & (part.masks - 1), 0, part.masks), axis=0)
+        changes += float(np.maximum(np.bitwise_count(seen) - 1.0, 0.0) @ part.weights)
+    return changes / sum(float(part.weights.sum()) for part in parts)
+
+
 class Prepared(NamedTuple):
     """A run, what its chains are made of, the priors in use, and what a checkpoint recognises all this by."""
 
@@ -379,7 +389,11 @@ def prepare(
     trees = [first if isinstance(first, Tree) else run.task.start_tree(first, number) for number in numbers]
     recorded = recorded_item(run.checkpoint, TUNING)
     tuning = options.tuning if recorded is None else int(recorded)
-    setup = RunSetup(space, run.task.parts, list(map(from_tree, trees)), options, tuning, run.task.seed, powers)
+    starts = list(map(from_tree, trees))
+    if clock is not None and first in START_KINDS:
+        whole = least_length(run.task.parts)
+        starts = [(topology, [length * whole / sum(lengths) for length in lengths]) for topology, lengths in starts]
+    setup = RunSetup(space, run.task.parts, starts, options, tuning, run.task.seed, powers)
     names = "runs", "chains", "temperature", "sample_every", "prior_only"
     identity = {
         **run.identity,
