@@ -216,7 +216,7 @@ class QuestionProgram:
     def write(self, opcode: int, *fields: int) -> None:
         """Add an instruction; the first field is a slot, or else the number of its first value in the answer."""
         first = fields[0] if opcode in (Opcode.NEWVIEW, Opcode.PROPAGATE) else 1 + fields[0]
-        self.rows.append((opcode, first, *fields[1:], *(0 for _ in range(7 - len(fields)))))
+        self.rows.append((opcode, first, *fields[1:], *(0,) * (7 - len(fields))))
 
     def newview(self, slot: int, a: int, pa: int, b: int, pb: int) -> None:
         self.write(Opcode.NEWVIEW, slot, a, pa, b, pb)
