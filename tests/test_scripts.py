@@ -65,7 +65,6 @@ SMALL = {
 }
 # Why the others have none.
 OTHERWISE = {
-    "beagle_calls.py": "a part of beagle_front.py",
     "beagle_front.py": "needs MrBayes with BEAGLE",
     "beagle_library.py": "a part of compare_beagle.py",
     "check_pages.py": "needs a browser",

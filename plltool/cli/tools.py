@@ -140,6 +140,14 @@ def front_ends(task: Task) -> None:
     print_results([f"front end: {path}" for path, _ in chosen])
 
 
+@command
+def beagle_library(task: Task) -> None:
+    from plltool.beagle import build_library
+
+    with explained(f"{task.folder}: cannot write into the folder"):
+        print_results([f"library: {build_library(task.folder, task.redo)}"])
+
+
 # --- this machine ---------------------------------------------------------------------------------------------
 
 

@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
-"""Run MrBayes on plltool: build a shared library that answers as BEAGLE's does, and compare the chains.
+"""Run MrBayes on the library that `plltool beagle-library` builds, and compare its chains with those on BEAGLE.
 
     python scripts/benchmarks/beagle_front.py [ALIGNMENT] [--generations N] [--chains N] [--resource N]
         [--output FILE.json]
 
-The library `libhmsbeagle.so.1` embeds this Python (cffi) with `plltool.beagle`, see `beagle_calls.py`. MrBayes, as it
-is installed, runs GTR+G4 twice from the same seed with `beaglescaling=always` in double precision: on BEAGLE's own
-library, and on this one, which comes first on the path of the dynamic linker. All sampled log-likelihoods, tree lengths
-and parameters must be the same to the digits that MrBayes prints. The exit status is 1 if they are not. With
---build-only the library is left in --folder for another client.
+MrBayes, as it is installed, runs GTR+G4, or LG+G4 for proteins, twice from the same seed with `beaglescaling=always` in
+double precision: on BEAGLE's own library, and on this one, which comes first on the path of the dynamic linker. All
+sampled log-likelihoods, tree lengths and parameters must be the same to the digits that MrBayes prints. The exit status
+is 1 if they are not.
 
-Needs gcc, Python's headers, cffi, and MrBayes with BEAGLE, such as Debian's packages mrbayes and libhmsbeagle1v5.
+Needs a C compiler, Python's headers, cffi, and MrBayes with BEAGLE: Debian's packages mrbayes and libhmsbeagle1v5.
 """
 
 from __future__ import annotations
@@ -24,49 +23,36 @@ import sys
 import tempfile
 from pathlib import Path
 
-from beagle_calls import DECLARATIONS
 from rivals import make_parser, save, today
 
 import plltool
+from plltool.beagle import build_library
 
-SCRIPTS = Path(__file__).resolve().parent
-ALIGNMENT = SCRIPTS.parents[1] / "data" / "primates.phy"
-NAME = "libhmsbeagle.so.1"
-
-
-def build(folder: Path) -> Path:
-    """Build the library in a folder; it imports plltool from where this script does."""
-    from cffi import FFI
-
-    ffi = FFI()
-    types, functions = DECLARATIONS.split("const char* beagleGetVersion", 1)
-    ffi.embedding_api(f"{types}const char* beagleGetVersion{functions}")
-    ffi.set_source("beagle_front_library", types)
-    paths = [str(SCRIPTS), str(Path(plltool.__file__).resolve().parents[1]), *filter(None, sys.path)]
-    ffi.embedding_init_code(
-        f"import sys\nsys.path[:] = {paths!r} + sys.path\nsys.prefix = {sys.prefix!r}\n"
-        "from beagle_front_library import ffi\nfrom beagle_calls import register\nregister(ffi)\n"
-    )
-    return Path(ffi.compile(tmpdir=str(folder), target=NAME))
+ALIGNMENT = Path(__file__).resolve().parents[2] / "data" / "primates.phy"
+MODELS = {"dna": "lset nst=6 rates=gamma;", "protein": "prset aamodelpr=fixed(lg);\nlset rates=gamma;"}
 
 
-def write_nexus(alignment: str, path: Path) -> None:
-    """Write an alignment for MrBayes, with taxa called t0, t1, ..., because it takes few names."""
+def write_nexus(alignment: str, path: Path) -> str:
+    """Write an alignment for MrBayes, with taxa called t0, t1, ..., because it takes few names; returns the model."""
     data = plltool.read_alignment(alignment)
-    rows = "\n".join(f"t{number}  {row.decode()}" for number, row in enumerate(data.rows))
+    kind = "dna" if data.states.name == "DNA" else "protein"
+    rows = "\n".join(f"t{number}  {row.decode().replace('*', '?')}" for number, row in enumerate(data.rows))
     size = f"ntax={len(data.names)} nchar={len(data.rows[0])}"
-    head = f"#NEXUS\nbegin data;\ndimensions {size};\nformat datatype=dna gap=- missing=?;\nmatrix\n"
+    head = f"#NEXUS\nbegin data;\ndimensions {size};\nformat datatype={kind} gap=- missing=?;\nmatrix\n"
     path.write_text(f"{head}{rows}\n;\nend;\n")
+    return MODELS[kind]
 
 
-def run_mrbayes(folder: Path, options: argparse.Namespace, own_library: Path | None) -> tuple[list[list[str]], float]:
+def run_mrbayes(
+    folder: Path, model: str, options: argparse.Namespace, own_library: Path | None
+) -> tuple[list[list[str]], float]:
     """The rows of the file of parameters, and seconds of processor time."""
     name = "beagle" if own_library is None else "plltool"
     chosen = "" if own_library is None or options.resource is None else f"set beagleresource={options.resource};\n"
     (folder / f"{name}.nex").write_text(
         "begin mrbayes;\nset autoclose=yes nowarn=yes seed=7 swapseed=7;\n"
         f"set usebeagle=yes beagledevice=cpu beaglesse=no beagleprecision=double beaglescaling=always;\n{chosen}"
-        f"execute {folder / 'data.nex'};\nlset nst=6 rates=gamma;\n"
+        f"execute {folder / 'data.nex'};\n{model}\n"
         f"mcmc ngen={options.generations} nruns=1 nchains={options.chains} samplefreq=100 printfreq=1000 "
         f"file={folder / name} savebrlens=yes;\nend;\n"
     )
@@ -91,18 +77,13 @@ def main() -> int:
     parser.add_argument("--chains", type=int, default=2)
     parser.add_argument("--resource", type=int, help="number of the resource that MrBayes asks this library for")
     parser.add_argument("--folder", help="where files are kept; otherwise they are removed")
-    parser.add_argument("--build-only", action="store_true", help="build the library in --folder and end")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(options.folder or temporary).resolve()
-        folder.mkdir(parents=True, exist_ok=True)
-        library = build(folder)
-        if options.build_only:
-            print(library)
-            return 0
-        write_nexus(options.alignment, folder / "data.nex")
-        expected, seconds = run_mrbayes(folder, options, None)
-        found, own_seconds = run_mrbayes(folder, options, library)
+        library = build_library(folder, redo=True)
+        model = write_nexus(options.alignment, folder / "data.nex")
+        expected, seconds = run_mrbayes(folder, model, options, None)
+        found, own_seconds = run_mrbayes(folder, model, options, library)
         log = (folder / "plltool.log").read_text()
     differ = [number for number, pair in enumerate(zip(found, expected, strict=False)) if pair[0] != pair[1]]
     same = not differ and len(found) == len(expected)

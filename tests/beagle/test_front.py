@@ -1,6 +1,7 @@
 """The shared library of `plltool.beagle`, as clients in C use it, one of which is MrBayes as it is installed."""
 
 import math
+import re
 import shutil
 import subprocess
 import sys
@@ -9,7 +10,8 @@ from pathlib import Path
 import pytest
 from beagle_library import load_library
 
-from plltool.beagle import Code
+from plltool.beagle import Code, build_library
+from plltool.errors import InputError
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "benchmarks" / "beagle_front.py"
 
@@ -24,9 +26,8 @@ def need(*programs):
 @pytest.mark.slow
 def test_a_client_in_c(tmp_path):
     need("gcc")
-    options = ["--build-only", "--folder", str(tmp_path)]
-    library = subprocess.run([sys.executable, SCRIPT, *options], capture_output=True, text=True, check=True).stdout
-    folder, name = Path(library.strip()).parent, Path(library.strip()).name
+    library = build_library(tmp_path)
+    folder, name = library.parent, library.name
     source = Path(__file__).with_name("client.c")
     link = ["-L", folder, f"-l:{name}", f"-Wl,-rpath,{folder}"]
     subprocess.run(["gcc", "-o", tmp_path / "client", source, *link], check=True)
@@ -44,6 +45,31 @@ def test_a_client_in_c(tmp_path):
         ["closed", "0", lost, lost],
     ]
     assert "nan" in words[4][2]
+
+
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        ({"CC": "nowhere/cc"}, "found no nowhere/cc"),
+        ({"CC": sys.executable}, "found an error of the compiler, expected a C compiler and the headers of Python"),
+        ({}, "exists already; --redo replaces it"),
+    ],
+)
+def test_what_the_library_needs(tmp_path, monkeypatch, settings, found):
+    need("gcc")
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    if not settings:
+        (tmp_path / "libhmsbeagle.so.1").write_text("BEAGLE's own")
+    with pytest.raises(InputError, match=re.escape(found)):
+        build_library(tmp_path)
+    assert settings or (tmp_path / "libhmsbeagle.so.1").read_text() == "BEAGLE's own"
+
+
+def test_the_library_needs_cffi(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cffi", None)
+    with pytest.raises(InputError, match=re.escape("pip install 'plltool[beagle]'")):
+        build_library(tmp_path)
 
 
 @pytest.mark.slow

@@ -1,7 +1,8 @@
-"""The C interface of BEAGLE 3.1 on `plltool.beagle`, for `beagle_front.py`, which builds a shared library of it.
+"""A shared library with the C interface of BEAGLE 3.1, which answers by `Instance`, for programs that call BEAGLE.
 
-Each function of `beagle_calls.h` turns pointers into arrays and calls the method of that name of an instance. An error
-becomes its code; anything else that goes wrong is printed and becomes GENERAL.
+`build_library` makes it: it embeds this Python (cffi). Each function of `library.h` turns pointers into arrays and
+calls the method of that name of an instance. An error becomes its code; anything else that goes wrong is printed and
+becomes GENERAL.
 """
 
 from __future__ import annotations
@@ -9,6 +10,10 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import shutil
+import sys
+import sysconfig
+import tempfile
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -17,14 +22,54 @@ from typing import Any
 
 import numpy as np
 
-from plltool.beagle import BeagleError, Code, Flag, Instance, get_citation, get_resource_list, get_version
+from plltool.beagle.codes import BeagleError, Code, Flag, get_citation, get_resource_list, get_version
+from plltool.beagle.instance import Instance
+from plltool.errors import InputError
 
-DECLARATIONS = Path(__file__).with_name("beagle_calls.h").read_text(encoding="utf-8")
+NAME = "libhmsbeagle.so.1"  # by which programs look for BEAGLE
+DECLARATIONS = Path(__file__).with_suffix(".h").read_text(encoding="utf-8")
 TRACE = "PLLTOOL_BEAGLE_TRACE"  # set: print the name of every call
 
 
-class Instances(dict[int, Instance]):
-    """The instances that are open, by their handles."""
+def build_library(folder: str | os.PathLike[str], redo: bool = False) -> Path:
+    """Build the library in a folder, which is made if there is none, and return its path; `redo` replaces one.
+
+    It uses the Python that runs this, with the modules that it finds now. Raises InputError if cffi, a C compiler or
+    the headers of Python are missing, and if there is a library of this name.
+    """
+    needed = "a library for programs that call BEAGLE needs"
+    try:
+        from cffi import FFI, VerificationError
+    except ImportError:
+        raise InputError(f"{needed} cffi: pip install 'plltool[beagle]'") from None
+    compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
+    if shutil.which(compiler) is None:
+        raise InputError(f"{needed} a C compiler: found no {compiler}")
+    path = Path(folder) / NAME
+    if path.exists() and not redo:
+        raise InputError(f"{path}: exists already; --redo replaces it")
+    ffi = FFI()
+    types, functions = DECLARATIONS.split("const char* beagleGetVersion", 1)
+    ffi.embedding_api(f"{types}const char* beagleGetVersion{functions}")
+    ffi.set_source("plltool_beagle_library", types)
+    paths = [str(Path(__file__).resolve().parents[2]), *filter(None, sys.path)]
+    ffi.embedding_init_code(
+        f"import sys\nsys.path[:] = {paths!r} + sys.path\nsys.prefix = {sys.prefix!r}\n"
+        f"from plltool_beagle_library import ffi\nfrom {__name__} import register\nregister(ffi)\n"
+    )
+    with tempfile.TemporaryDirectory() as made:
+        try:
+            built = ffi.compile(tmpdir=made, target=NAME)
+        except VerificationError as error:
+            wanted = "expected a C compiler and the headers of Python (Debian: python3-dev)"
+            raise InputError(f"{NAME}: found an error of the compiler, {wanted}: {error}") from error
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(built, path)
+    return path
+
+
+class Instances(dict[int, Any]):
+    """Each `Instance` that is open, by its handle."""
 
     def __missing__(self, handle: int) -> Instance:
         raise BeagleError(Code.UNINITIALIZED_INSTANCE, f"found instance {handle}, expected one that is open")
@@ -100,14 +145,14 @@ class Calls:
     def __init__(self, ffi: Any):
         self.ffi = ffi
 
-    def take(self, pointer: Any, count: int, kind: type = float) -> np.ndarray | None:
+    def take(self, pointer: Any, count: int, kind: type = float) -> Any:
         """A copy of what a pointer points to; None for NULL."""
         if pointer == self.ffi.NULL:
             return None
         dtype = np.dtype(np.float64 if kind is float else np.int32)
         return np.frombuffer(self.ffi.buffer(pointer, count * dtype.itemsize), dtype=dtype).copy()
 
-    def integers(self, count: int, *pointers: Any) -> list[np.ndarray | None]:
+    def integers(self, count: int, *pointers: Any) -> list[Any]:
         return [self.take(pointer, count, int) for pointer in pointers]
 
     def give(self, pointer: Any, values: Any) -> None:
@@ -169,7 +214,7 @@ class Calls:
     def CreateInstance(self, *arguments: Any) -> int:
         *sizes, resources, n_resources, preferred, required, details = arguments
         listed = self.take(resources, n_resources, int)
-        own = Instance(*sizes, None if listed is None else listed.tolist(), Flag(preferred), Flag(required))
+        own = Instance(*[*sizes, None if listed is None else listed.tolist(), Flag(preferred), Flag(required)])
         number = next(handles)
         instances[number] = own
         if details != self.ffi.NULL:
