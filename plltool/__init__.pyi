@@ -60,6 +60,7 @@ from .analyses.toolbox.trees import write_consensus as write_consensus
 from .analyses.toolbox.trees import write_network as write_network
 from .analyses.topology_tests.analysis import TopologyTestResult as TopologyTestResult
 from .analyses.topology_tests.analysis import topology_tests as topology_tests
+from .beagle.library import build_beagle_library as build_beagle_library
 from .errors import CheckpointError as CheckpointError
 from .errors import DeviceError as DeviceError
 from .errors import EngineError as EngineError

@@ -4,12 +4,14 @@ import importlib.util
 import inspect
 import json
 import pkgutil
+import re
 import subprocess
 import sys
 
 import pytest
 
 import plltool
+from plltool.errors import InputError
 
 TREE = "((a:0.1,b:0.1):0.1,c:0.1,(d:0.1,e:0.1):0.1);"
 OTHER_TREE = "((a:0.1,c:0.1):0.1,b:0.1,(d:0.1,e:0.1):0.1);"
@@ -46,7 +48,16 @@ def write_query(path):
     return path
 
 
+def build_library(folder):
+    """The path of the library, or the line that says what is missing here."""
+    try:
+        return plltool.build_beagle_library(folder)
+    except InputError as error:
+        return re.search("needs (cffi|a C compiler)", str(error))
+
+
 CALLS = {
+    "build_beagle_library": lambda at: build_library(at / "library"),
     "alrt": lambda at: plltool.alrt(ROWS, TREE, "JC", replicates=10, **NUMPY),
     "ancestral_states": lambda at: plltool.ancestral_states(ROWS, TREE, "JC", **NUMPY),
     "bench": lambda at: plltool.bench(CPU, shapes=[(5, 20)], repetitions=1),

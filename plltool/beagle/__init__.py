@@ -18,4 +18,3 @@ from plltool.beagle.codes import get_citation as get_citation
 from plltool.beagle.codes import get_resource_list as get_resource_list
 from plltool.beagle.codes import get_version as get_version
 from plltool.beagle.instance import Instance as Instance
-from plltool.beagle.library import build_library as build_library

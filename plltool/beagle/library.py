@@ -1,8 +1,8 @@
 """A shared library with the C interface of BEAGLE 3.1, which answers by `Instance`, for programs that call BEAGLE.
 
-`build_library` makes it: it embeds this Python (cffi). Each function of `library.h` turns pointers into arrays and
-calls the method of that name of an instance. An error becomes its code; anything else that goes wrong is printed and
-becomes GENERAL.
+`build_beagle_library` makes it: it embeds this Python (cffi). Each function of `library.h` turns pointers into arrays
+and calls the method of that name of an instance. An error becomes its code; anything else that goes wrong is printed
+and becomes GENERAL.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DECLARATIONS = Path(__file__).with_suffix(".h").read_text(encoding="utf-8")
 TRACE = "PLLTOOL_BEAGLE_TRACE"  # set: print the name of every call
 
 
-def build_library(folder: str | os.PathLike[str], redo: bool = False) -> Path:
+def build_beagle_library(folder: str | os.PathLike[str], redo: bool = False) -> Path:
     """Build the library in a folder, which is made if there is none, and return its path; `redo` replaces one.
 
     It uses the Python that runs this, with the modules that it finds now. Raises InputError if cffi, a C compiler or

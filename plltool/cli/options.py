@@ -120,6 +120,10 @@ def _parse_number_or(*words: str) -> Callable[[str], int | str]:
     return parse
 
 
+def _parse_temperature(text: str) -> float | str | None:
+    return text if text == "auto" else click.FloatRange(0, 10)(text)
+
+
 def _parse_threads(text: str) -> int | None:
     """A number from 1, or "auto", which is no limit."""
     return None if text == "auto" else click.IntRange(min=1)(text)
@@ -146,6 +150,7 @@ TYPES: dict[str, Any] = {
     "DURATION": Parsed(parse_duration),
     "AUTOMATIC": Parsed(_parse_number_or("auto", "autoMRE", "autoFC")),
     "AUTO_NUMBER": Parsed(_parse_number_or("auto")),
+    "TEMPERATURE": Parsed(_parse_temperature),
     "THREADS": Parsed(_parse_threads),
     "WORKERS": Parsed(_parse_workers),
     "NUMBER": float,

@@ -142,10 +142,8 @@ def front_ends(task: Task) -> None:
 
 @command
 def beagle_library(task: Task) -> None:
-    from plltool.beagle import build_library
-
     with explained(f"{task.folder}: cannot write into the folder"):
-        print_results([f"library: {build_library(task.folder, task.redo)}"])
+        print_results([f"library: {plltool.build_beagle_library(task.folder, task.redo)}"])
 
 
 # --- this machine ---------------------------------------------------------------------------------------------

@@ -48,7 +48,8 @@ def _source(run: Record) -> str:
 def _describe_run(run: Record) -> dict[str, str]:
     options, n_samples = run["options"], run["posterior"]["samples"]
     chains = f"{count(options['runs'], 'run')} of {count(options['chains'], 'chain')}"
-    temperature = f", temperature {options['temperature']:g}" if options["chains"] > 1 else ""
+    heats = ", ".join(f"{temperature:.2g}" for temperature in dict.fromkeys(run["temperatures"]))
+    temperature = f", temperature {heats}" if options["chains"] > 1 else ""
     of_each = " of each run" if options["runs"] > 1 else ""
     burnin = count(run["burnin_samples"], "sample")
     return {
@@ -119,7 +120,7 @@ def _advise(run: Record, sizes: dict[str, float]) -> str:
         advice += f"; about {shown:g} times as many generations bring the smallest ESS above the limit"
     deviation = run["posterior"]["asdsf"]
     if deviation is not None and deviation >= ENOUGH_DEVIATION:
-        advice += "; if ASDSF stays high, try more chains or another --temperature"
+        advice += "; if ASDSF stays high, try more chains or --temperature auto"
     return f"{advice}. {several}" if is_alone else f"{advice}."
 
 

@@ -26,7 +26,6 @@ from pathlib import Path
 from rivals import make_parser, save, today
 
 import plltool
-from plltool.beagle import build_library
 
 ALIGNMENT = Path(__file__).resolve().parents[2] / "data" / "primates.phy"
 MODELS = {"dna": "lset nst=6 rates=gamma;", "protein": "prset aamodelpr=fixed(lg);\nlset rates=gamma;"}
@@ -80,7 +79,7 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(options.folder or temporary).resolve()
-        library = build_library(folder, redo=True)
+        library = plltool.build_beagle_library(folder, redo=True)
         model = write_nexus(options.alignment, folder / "data.nex")
         expected, seconds = run_mrbayes(folder, model, options, None)
         found, own_seconds = run_mrbayes(folder, model, options, library)

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-LIMITS = {"plltool": 48_345, "tests": 44_260, "scripts": 9_135}
+LIMITS = {"plltool": 48_820, "tests": 44_330, "scripts": 8_737}
 
 
 def count_lines(folder: Path) -> int:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from beagle_library import load_library
 
-from plltool.beagle import Code, build_library
+from plltool import build_beagle_library
+from plltool.beagle import Code
 from plltool.errors import InputError
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "benchmarks" / "beagle_front.py"
@@ -26,7 +27,7 @@ def need(*programs):
 @pytest.mark.slow
 def test_a_client_in_c(tmp_path):
     need("gcc")
-    library = build_library(tmp_path)
+    library = build_beagle_library(tmp_path)
     folder, name = library.parent, library.name
     source = Path(__file__).with_name("client.c")
     link = ["-L", folder, f"-l:{name}", f"-Wl,-rpath,{folder}"]
@@ -62,14 +63,14 @@ def test_what_the_library_needs(tmp_path, monkeypatch, settings, found):
     if not settings:
         (tmp_path / "libhmsbeagle.so.1").write_text("BEAGLE's own")
     with pytest.raises(InputError, match=re.escape(found)):
-        build_library(tmp_path)
+        build_beagle_library(tmp_path)
     assert settings or (tmp_path / "libhmsbeagle.so.1").read_text() == "BEAGLE's own"
 
 
 def test_the_library_needs_cffi(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "cffi", None)
     with pytest.raises(InputError, match=re.escape("pip install 'plltool[beagle]'")):
-        build_library(tmp_path)
+        build_beagle_library(tmp_path)
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ import numpy as np
 
 from plltool.alignment.patterns import Patterns
 from plltool.analyses.dating.dates import DatesLike
-from plltool.analyses.sampling.chains import RunState, sampling_slots
+from plltool.analyses.sampling.chains import RunState, sampling_slots, temperature_of
 from plltool.analyses.sampling.parameters import find_parameters
 from plltool.analyses.sampling.result import SampleResult, sample_texts, swap_rates
 from plltool.analyses.sampling.runs import ChainRuns, DeviceUse, RunSetup, open_runs
@@ -206,7 +206,10 @@ class SampleCourse:
         tried = np.sum([own.tried[:, 0] for own in states], axis=0)
         accepted = np.sum([own.accepted[:, 0] for own in states], axis=0)
         moves = zip(self.setup.move_weights, accepted, tried, strict=True)
-        return {"acceptance": {name: float(a / n) if n else None for name, a, n in moves}, "swaps": swap_rates(states)}
+        return {
+            "acceptance": {name: float(a / n) if n else None for name, a, n in moves},
+            "swaps": swap_rates(states),
+        } | {"temperatures": tuple(temperature_of(own.heats) for own in states)}
 
     def remarks(self) -> list[str]:
         """What a user should know of the samples."""

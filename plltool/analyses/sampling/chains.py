@@ -14,6 +14,7 @@ alone. So it does the same, bit for bit, whatever runs advance beside it.
 Steps are tuned in the first generations only: after each proposal with the acceptance probability a, the logarithm of
 the step changes by (a - target) / t^0.6 where t counts the proposals (Andrieu & Thoms 2008), from the beginning and
 again from half of these generations on, when chains have come to where they stay. After them, kernels are fixed.
+A temperature that is tuned changes likewise, until neighbours in heat exchange theirs with the probability SWAP_TARGET.
 
 Only those CLAs are made that a proposal changes. A chain has two slots for each inner node. One holds the node's CLA in
 the present state. A proposal writes into the other one, at the nodes whose CLAs it changes, and reads the present CLAs
@@ -46,6 +47,7 @@ from plltool.analyses.sampling.state import (
 from plltool.analyses.sampling.tree import ROOT
 from plltool.arrays import IndexArray
 from plltool.codec import saved
+from plltool.constants import DEFAULT_TEMPERATURE
 from plltool.engine.contract import Opcode
 from plltool.engine.program import PACKED_LENGTH, Track
 from plltool.engine.requests import Holder
@@ -164,6 +166,8 @@ class EngineLikelihoods(Likelihoods):
 
 TUNING_POWER = 0.6  # by which the changes of a step decrease
 MIN_STEP, MAX_STEP = 1e-4, 20.0
+SWAP_TARGET = 0.3  # the share of exchanges between neighbours in heat that a temperature is tuned for
+LEAST_TEMPERATURE, MOST_TEMPERATURE = 1e-3, 1.0  # of one that is tuned
 LEAST_GUIDE = 1e-3  # the least heat by which a move proposes: some divide by it
 LEARN_EVERY = 10  # generations between two states that directions are learnt from
 
@@ -175,6 +179,7 @@ class RunState:
 
     generation: int  # the number of generations made
     ranks: list[int]  # (n_chains,) which heat each chain has; 0 is cold
+    heats: list[float]  # (n_chains,) these heats
     steps: list[list[float]]  # (n_moves, n_chains) the step of each move at each heat
     # likewise, numbers of proposals since tuning ended, or since it began or was at its half
     tried: IndexArray
@@ -191,16 +196,27 @@ class RunState:
 Turn: TypeAlias = tuple[RunState, Move, int]  # of a chain: its run, the move that it makes, and its heat
 
 
+def heats_at(temperature: float, n_chains: int) -> list[float]:
+    """The heat of each chain."""
+    return [1.0 / (1.0 + temperature * rank) for rank in range(n_chains)]
+
+
+def temperature_of(heats: Sequence[float]) -> float:
+    """The temperature of chains with these heats; 0 of one chain."""
+    return 1.0 / heats[1] - 1.0 if len(heats) > 1 else 0.0
+
+
 class Heated:
     """What the chains of a run sample: chain h the posterior to a power, its heat; any two may exchange theirs.
 
     With `powers`, of stepping stones, it is the prior times a power of the likelihood; neighbours may exchange theirs.
+    A temperature that is not a number is tuned.
     """
 
-    def __init__(self, temperature: float, n_chains: int, powers: Sequence[float] = ()):
-        self.is_powered = len(powers) > 0
-        self.heats = list(powers) or [1.0 / (1.0 + temperature * rank) for rank in range(n_chains)]
-        self.guides = [max(power, LEAST_GUIDE) for power in powers] or self.heats  # by which moves propose
+    def __init__(self, temperature: float | str, n_chains: int, powers: Sequence[float] = ()):
+        self.is_powered, self.is_tuned = len(powers) > 0, isinstance(temperature, str)
+        first = DEFAULT_TEMPERATURE if isinstance(temperature, str) else temperature
+        self.first_heats = list(powers) or heats_at(first, n_chains)
 
     def tempered(self, state: State) -> float:
         """The logarithm of that which has a heat as its power."""
@@ -247,6 +263,7 @@ class Chains:
             RunState(
                 generation=0,
                 ranks=list(range(n)),
+                heats=list(target.first_heats),
                 steps=[[move.step] * n for move in own],
                 tried=np.zeros((len(own), n), dtype=np.intp),
                 accepted=np.zeros((len(own), n), dtype=np.intp),
@@ -315,11 +332,15 @@ class Chains:
                 i, j = target.draw_pair(own.ranks, own.rng)
                 low, high = sorted((own.ranks[i], own.ranks[j]))
                 own.swaps_tried[low, high] += 1
-                difference = target.heats[own.ranks[i]] - target.heats[own.ranks[j]]
-                gain = difference * (target.tempered(states[j]) - target.tempered(states[i]))
-                if own.rng.random() < _acceptance(gain):
+                difference = own.heats[own.ranks[i]] - own.heats[own.ranks[j]]
+                probability = _acceptance(difference * (target.tempered(states[j]) - target.tempered(states[i])))
+                if own.rng.random() < probability:
                     own.ranks[i], own.ranks[j] = own.ranks[j], own.ranks[i]
                     own.swaps_accepted[low, high] += 1
+                if target.is_tuned and high - low == 1 and own.generation < self._tuning:
+                    n = float(own.swaps_tried.diagonal(1).sum())
+                    changed = temperature_of(own.heats) * math.exp((probability - SWAP_TARGET) / n**TUNING_POWER)
+                    own.heats = heats_at(min(max(changed, LEAST_TEMPERATURE), MOST_TEMPERATURE), self.n_chains)
 
     def _move(self, number: int) -> None:
         """One move of a kind by every chain.
@@ -330,15 +351,15 @@ class Chains:
         turns = [(own, move, rank) for own, move in pairs for rank in own.ranks]
         self._survey(turns)
         proposals = [
-            move.propose(state, own.steps[number][rank], own.rng, self._target.guides[rank])
+            move.propose(state, own.steps[number][rank], own.rng, _guide(own, rank))
             for (own, move, rank), state in zip(turns, self.states, strict=True)
         ]
         proposals = list(map(_possible, proposals))
         for _ in range(turns[0][1].legs - 1):
             reached = self._likelihoods.ask(proposals)
             proposals = [
-                None if own is None or at is None else _possible(move.go_on(own, at, self._target.guides[rank]))
-                for (_, move, rank), own, at in zip(turns, proposals, reached, strict=True)
+                None if own is None or at is None else _possible(move.go_on(own, at, _guide(run, rank)))
+                for (run, move, rank), own, at in zip(turns, proposals, reached, strict=True)
             ]
         foreseen = [None if own is None or own.lnl is None else own.state._replace(lnl=own.lnl) for own in proposals]
         for chain, (turn, proposal, known) in enumerate(zip(turns, proposals, foreseen, strict=True)):
@@ -368,16 +389,21 @@ class Chains:
         own, move, rank = turn
         own.tried[number, rank] += 1
         probability, accepted = 0.0, False
-        steps, target = own.steps[number], self._target
+        steps = own.steps[number]
         if proposal is not None and new is not None:
-            ratio = move.log_ratio(old, proposal, new, steps[rank], target.guides[rank])
-            probability = _acceptance(target.gain(target.heats[rank], old, new) + ratio)
+            ratio = move.log_ratio(old, proposal, new, steps[rank], _guide(own, rank))
+            probability = _acceptance(self._target.gain(own.heats[rank], old, new) + ratio)
             accepted = own.rng.random() < probability
             own.accepted[number, rank] += accepted
         if self.generation < self._tuning and steps[rank]:
             factor = math.exp((probability - move.target) / float(own.tried[number, rank]) ** TUNING_POWER)
             steps[rank] = min(max(steps[rank] * factor, MIN_STEP), MAX_STEP)
         return accepted
+
+
+def _guide(run: RunState, rank: int) -> float:
+    """The heat by which a move of a chain proposes."""
+    return max(run.heats[rank], LEAST_GUIDE)
 
 
 def _possible(proposal: Proposal | None) -> Proposal | None:

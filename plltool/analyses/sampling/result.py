@@ -152,6 +152,7 @@ class SampleResult(ChainsResult):
     sampled : the kinds of parameters that were sampled, by the names of their priors
     tuning : number of generations in which steps were tuned, which are part of the burn-in
     acceptance : the share of proposals that the cold chains accepted, by move; None where there was none
+    temperatures : of the heated chains of each run, as they were tuned or given
     converged : whether ASDSF and effective sizes say that there are enough samples; None for one run
     time : what only samples with a clock have; None without one
     """
@@ -165,6 +166,7 @@ class SampleResult(ChainsResult):
     options: SampleOptions
     tuning: int
     acceptance: dict[str, float | None]
+    temperatures: tuple[float, ...]
     converged: bool | None
     time: TimeSummary | None = None
 
@@ -180,7 +182,7 @@ class SampleResult(ChainsResult):
 
     @Keys(
         "n_taxa n_sites n_patterns posterior generations burnin_samples=first burnin_generation:int trace asdsf splits"
-        f" priors options seed tuning acceptance swaps converged {OF_RUN}",
+        f" priors options seed tuning acceptance swaps temperatures converged {OF_RUN}",
         posterior=describe_posterior,
         trace=Keys("generations:int[]", numbers=dict[str, list[list[float]]]),
         asdsf=[Keys("generation:int asdsf:float")],
@@ -224,7 +226,8 @@ class SampleResult(ChainsResult):
         lines.append(f"proposals accepted: {rates}")
         if self.swaps:
             shown = " ".join("-" if x is None else f"{x:.2f}" for x in self.swaps)
-            lines.append(f"chain swaps accepted: {shown}{_judge_swaps(self.swaps)}")
+            heats = " ".join(f"{temperature:.2g}" for temperature in self.temperatures)
+            lines.append(f"chain swaps accepted: {shown}, at temperature {heats}{_judge_swaps(self.swaps)}")
         n_trees = len(found.credible)
         sure = "; with one topology, low acceptance of topology moves is normal" if n_trees == 1 else ""
         lines += [*describe_numbers(found.numbers), f"topologies in the 95 % credible set: {n_trees}{sure}"]

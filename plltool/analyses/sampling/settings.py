@@ -126,7 +126,8 @@ class SampleOptions:
     generations : their number, or "auto": until ASDSF and effective sample sizes say that it is enough
     runs : independent ones, whose trees are compared
     chains : of each run, one cold and the others heated
-    temperature : chain h has the posterior to the power 1 / (1 + h temperature)
+    temperature : chain h has the posterior to the power 1 / (1 + h temperature); "auto": it is tuned until neighbours
+        exchange their heats about three times in ten
     sample_every : generations between two samples
     burnin : share of the samples, from the first on, that is left out of all summaries
     prior_only : sample the prior, as if there were no data
@@ -135,7 +136,7 @@ class SampleOptions:
     generations: int | str = AUTO
     runs: int = constants.DEFAULT_RUNS
     chains: int = constants.DEFAULT_CHAINS
-    temperature: float = constants.DEFAULT_TEMPERATURE
+    temperature: float | str = constants.DEFAULT_TEMPERATURE
     sample_every: int = constants.SAMPLE_EVERY
     burnin: float = constants.DEFAULT_BURNIN
     prior_only: bool = False
@@ -157,8 +158,8 @@ class SampleOptions:
             raise InputError(f"generations: found {self.generations}, expected {wanted}")
         if self.runs > constants.MAX_RUNS:
             raise InputError(f"runs: found {self.runs}, expected at most {constants.MAX_RUNS}")
-        if not (isinstance(self.temperature, Real) and 0 <= self.temperature <= 10):
-            raise InputError(f"temperature: found {self.temperature!r}, expected a number from 0 to 10")
+        if self.temperature != AUTO and not (isinstance(self.temperature, Real) and 0 <= self.temperature <= 10):
+            raise InputError(f"temperature: found {self.temperature!r}, expected a number from 0 to 10 or {AUTO}")
         if not (isinstance(self.burnin, Real) and 0 <= self.burnin < 1):
             raise InputError(f"burnin: found {self.burnin!r}, expected a share from 0 to below 1")
 

@@ -1,5 +1,7 @@
 """What chains keep for a checkpoint, the moves of a space, CLAs that proposals leave alone, and Fitch's rule."""
 
+import math
+
 import numpy as np
 import pytest
 from helpers import make_alignment, numpy_engine, random_codes
@@ -7,9 +9,16 @@ from oracles.parsimony import fitch_score
 from sampling.toys import LENGTHS, PRIORS, Shape, branches_of, draw_state, lnl_of, make_parts, make_space
 
 from plltool.alignment.patterns import compress
-from plltool.analyses.sampling.chains import Chains, EngineLikelihoods, Heated, Likelihoods, sampling_slots
+from plltool.analyses.sampling.chains import (
+    Chains,
+    EngineLikelihoods,
+    Heated,
+    Likelihoods,
+    sampling_slots,
+    temperature_of,
+)
 from plltool.analyses.sampling.joint_moves import FIRST_DEVIATION, JointDraw, JointLangevin
-from plltool.analyses.sampling.moves import BranchMultiplier
+from plltool.analyses.sampling.moves import BranchMultiplier, make_group
 from plltool.analyses.sampling.parameters import find_parameters
 from plltool.analyses.sampling.runs import make_moves
 from plltool.analyses.sampling.state import Proposal, Slopes, StateSpace
@@ -42,6 +51,35 @@ def test_what_is_saved_are_copies():
         after = chains.save(run)
         changed = {name for name in vars(own) if bits(getattr(own, name)) != bits(getattr(after, name))}
         assert {"tried", "accepted", "swaps_tried", "steps", "rng", "schedule", "directions"} <= changed
+
+
+class Hill(Likelihoods):
+    """lnL that is quadratic in the logarithms of all branch lengths."""
+
+    def ask(self, proposals):
+        asked = super().ask(proposals)
+        return [own and own._replace(lnl=-2.0 * sum(math.log(x / 0.1) ** 2 for x in own.lengths[1:])) for own in asked]
+
+
+def test_temperatures_are_tuned_while_steps_are():
+    """Neighbours then exchange their heats about three times in ten; a given temperature stays."""
+    space, rng = make_space("JC"), np.random.default_rng(3)
+    made = []
+    for temperature in ("auto", 0.1):
+        states = [draw_state(space, rng) for _ in range(4)]
+        moves, rngs = make_group("lengths", space)[:1], [np.random.default_rng(4)]
+        chains = Chains([moves], Hill(), states, Heated(temperature, 4), rng, rngs, tuning=3000)
+        heats = []
+        for generation in range(4000):
+            chains.advance()
+            heats += [chains.runs[0].heats] if generation >= 3000 else []
+        assert all(own == heats[0] for own in heats)
+        made.append(chains.save(0))
+    tuned, given = made
+    shares = tuned.swaps_accepted.diagonal(1) / tuned.swaps_tried.diagonal(1)
+    assert shares.mean() == pytest.approx(0.3, abs=0.08)
+    assert temperature_of(given.heats) == pytest.approx(0.1)
+    assert tuned.heats == pytest.approx([1 / (1 + temperature_of(tuned.heats) * rank) for rank in range(4)])
 
 
 class NoNumbers(Likelihoods):
