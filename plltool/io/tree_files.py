@@ -171,7 +171,7 @@ def find_splits(nodes: RootedNodes, tips: dict[int, int]) -> Splits:
     The root is removed: two branches with one split become one, as long as both together.
     """
     splits: dict[int, float] = {}
-    for node, split in _find_branches(nodes, tips):
+    for node, split in find_branches(nodes, tips):
         length = nodes.lengths[node]
         if split in splits:
             parts = [part for part in (splits[split], length) if not math.isnan(part)]
@@ -187,20 +187,20 @@ def find_root_split(nodes: RootedNodes, tips: dict[int, int]) -> int | None:
         top = children[top][0]
     if len(children[top]) != 2:
         return None
-    return next(split for node, split in _find_branches(nodes, tips) if node == children[top][0])
+    return next(split for node, split in find_branches(nodes, tips) if node == children[top][0])
 
 
 def find_labels(nodes: RootedNodes, tips: dict[int, int]) -> dict[int, str]:
     """What stands at the inner branches of a rooted tree, such as supports, by their splits; see `find_splits`."""
     labels: dict[int, str] = {}
-    for node, split in _find_branches(nodes, tips):
+    for node, split in find_branches(nodes, tips):
         if node not in tips and nodes.labels[node]:
             labels.setdefault(split, nodes.labels[node])
     return labels
 
 
-def _find_branches(nodes: RootedNodes, tips: dict[int, int]) -> Iterator[tuple[int, int]]:
-    """The nodes that have a branch above them, and its split."""
+def find_branches(nodes: RootedNodes, tips: dict[int, int]) -> Iterator[tuple[int, int]]:
+    """The nodes that have a branch above them, and its split; `tips` as for `find_splits`."""
     everybody = everyone(len(tips))
     below = [0] * len(nodes.parents)
     for node, number in tips.items():

@@ -56,10 +56,7 @@ def equal_angles(nodes: RootedNodes, lengths: FloatArray) -> tuple[FloatArray, F
     Each clade has a sector in proportion to its tips, and its branch points to the middle of it (Felsenstein 2004,
     Inferring Phylogenies, p. 578).
     """
-    children = nodes.children()
-    n_tips = np.array([float(not below) for below in children])
-    for node in range(len(children) - 1, 0, -1):
-        n_tips[nodes.parents[node]] += n_tips[node]
+    children, n_tips = nodes.children(), nodes.clade_sizes()
     starts, points, directions = np.zeros(len(children)), np.zeros((len(children), 2)), np.zeros(len(children))
     for node, below in enumerate(children):
         start = starts[node]
@@ -232,8 +229,7 @@ def draw_unrooted(nodes: RootedNodes, width: float, marks: Marks) -> Picture:
     """
     lengths, are_own = drawn_lengths(nodes)
     points, directions = equal_angles(nodes, lengths)
-    tips = nodes.tips
-    names = max(text_width(nodes.labels[tip]) for tip in tips) + GAP
+    tips, names = nodes.tips, names_width(nodes) + GAP
     spread = points.max(axis=0) - points.min(axis=0)
     room = max(width - 2 * (MARGIN + names), width / 3.0)
     scale = room / float(max(spread.max(), 1e-300))
@@ -343,6 +339,10 @@ class TimeScale:
     latest: float  # the year of the tip that is furthest from the root
     # of each node the years between which it lies, None where they are not known; or none of any node
     ranges: tuple[tuple[float, float] | None, ...] = ()
+
+    def of_nodes(self, kept: Sequence[int]) -> TimeScale:
+        """The same for a tree that has these nodes, in this order."""
+        return replace(self, ranges=tuple(self.ranges[node] for node in kept if self.ranges))
 
     def years(self, nodes: RootedNodes) -> FloatArray:
         """(n_nodes,) the year of each node."""

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import operator
-import random
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +12,10 @@ from plltool.errors import InputError, show_name
 from plltool.io.files import read_content, read_object
 from plltool.io.jplace import Jplace, parse_jplace
 from plltool.io.newick import parse_nodes
+from plltool.io.tree_files import find_branches
 from plltool.registry import ANALYSES, BOOTSTRAPS, IN_REPORTS, name_file
 from plltool.tree.rooted_nodes import RootedNodes
+from plltool.tree.splits import everyone
 
 _RUNS = sorted((own for own in IN_REPORTS if own.record), key=lambda own: len(own.own_choices))
 ENDINGS = {own.name: own.record for own in _RUNS}  # of records; the first that there is tells of the data
@@ -29,7 +28,6 @@ MUTATION_COLUMNS = ("Node", "Parent", "Site", "From", "To", "Marginal", "Joint")
 GENE_COLUMNS = ("Gene", "Taxa", "Sites", "Patterns", "lnL", "Model")
 BOOTSTRAP_LOG = "bootstrap.log"
 COMMAND = "command: "  # begins the line of a log that has the command
-_HASH_BITS = 128
 
 Record = dict[str, Any]
 Row = dict[str, str]  # of a table, by the names of its columns
@@ -183,32 +181,34 @@ def _models_of(run: Record) -> list[str]:
 
 def _strip_values(spec: str) -> str:
     """A model string without values, scalers, and what tells given values from optimised ones (+FU, +IO)."""
-    while (shorter := re.sub(r"\{[^{}]*\}", "", spec)) != spec:  # the innermost braces first
-        spec = shorter
-    return re.sub(r"\+(F([CEOQU]|[13]X4)?|BU?)(?=\+|$)|(?<=\+I)[COU](?=\+|$)", "", spec)
+    return re.sub(r"\+(F([CEOQU]|[13]X4)?|BU?)(?=\+|$)|(?<=\+I)[COU](?=\+|$)", "", drop_braces(spec))
 
 
-def _topology(newick: str) -> frozenset[int]:
-    """The splits of a tree as hashes: equal trees have equal sets."""
-    return frozenset(split_keys(parse_nodes(newick, "a record"))[1:])
+def drop_braces(text: str) -> str:
+    """A text without what stands in braces, such as the values of a model string."""
+    while (shorter := re.sub(r"\{[^{}]*\}", "", text)) != text:  # the innermost ones first
+        text = shorter
+    return text
 
 
-def split_keys(nodes: RootedNodes) -> list[int]:
-    """A hash of the split above each node: the same from both sides, and in all trees of these taxa."""
-    children = nodes.children()
-    hashes = [0 if below else _hash(label) for below, label in zip(children, nodes.labels, strict=True)]
-    for node in range(len(hashes) - 1, 0, -1):
-        hashes[nodes.parents[node]] ^= hashes[node]
-    return [min(value, value ^ hashes[0]) for value in hashes]
+def _topology(newick: str) -> tuple[dict[str, int], set[int]]:
+    """The taxa and the splits of a tree: equal trees have equal ones."""
+    nodes = parse_nodes(newick, "a record")
+    numbers = number_taxa(nodes)
+    return numbers, set(splits_above(nodes, numbers).values())
 
 
-def split_of(taxa: Sequence[str], nodes: RootedNodes) -> int:
-    """The same of the branch of a tree that has these taxa on one side."""
-    tips = [nodes.labels[tip] for tip in nodes.tips]
-    one, everyone = (functools.reduce(operator.xor, map(_hash, names), 0) for names in (taxa, tips))
-    return min(one, one ^ everyone)
+def number_taxa(nodes: RootedNodes) -> dict[str, int]:
+    """The numbers of taxa in splits, in the order of their names."""
+    return {name: number for number, name in enumerate(sorted(nodes.labels[tip] for tip in nodes.tips))}
 
 
-@functools.cache
-def _hash(name: str) -> int:
-    return random.Random(name.encode("utf-8", "surrogateescape")).getrandbits(_HASH_BITS)
+def splits_above(nodes: RootedNodes, numbers: Mapping[str, int]) -> dict[int, int]:
+    """The split of the branch above each node, see `plltool.tree.splits`."""
+    return dict(find_branches(nodes, {tip: numbers[nodes.labels[tip]] for tip in nodes.tips}))
+
+
+def split_of(taxa: Sequence[str], numbers: Mapping[str, int]) -> int:
+    """The split with these taxa on one side."""
+    one = sum(1 << numbers[name] for name in taxa)
+    return one ^ everyone(len(numbers)) if one & 1 else one

@@ -12,7 +12,7 @@ from plltool.reports.blocks import Cell, Content, Folded, Items, Plot, Section, 
 from plltool.reports.methods import Methods, list_words, read_table, tell_model
 from plltool.reports.picture import POOR_COLOUR, Mark
 from plltool.reports.plots import Markup, draw_path
-from plltool.reports.records import Record, Records, split_keys
+from plltool.reports.records import Record, Records, number_taxa, splits_above
 from plltool.reports.tree_blocks import MarkedTree
 
 STAGES = read_table("terms.txt", "stage")  # in the order of a search, and what they are
@@ -189,11 +189,11 @@ def _tell_move(move: Record) -> str:
 def _mark_both(*newicks: str) -> list[MarkedTree]:
     """Both trees, with dots at the branches that the other one lacks."""
     trees = [parse_nodes(newick, "the record") for newick in newicks]
-    keys = [split_keys(nodes) for nodes in trees]
+    splits = [splits_above(nodes, number_taxa(nodes)) for nodes in trees]
     made = []
-    for name, nodes, own, other in zip("ab", trees, keys, reversed(keys), strict=True):
-        lacking = set(own) - set(other)
-        marks = [Mark(dot=POOR_COLOUR) if key in lacking else Mark() for key in own]
+    for name, nodes, own, other in zip("ab", trees, splits, reversed(splits), strict=True):
+        lacking = set(own.values()) - set(other.values())
+        marks = [Mark(dot=POOR_COLOUR) if own.get(node) in lacking else Mark() for node in range(len(nodes.parents))]
         caption = f"Tree of search {name}: dots (in text stars) mark the {len(lacking)} branches that the other lacks."
         made.append(MarkedTree.of(nodes, marks, caption))
     return made

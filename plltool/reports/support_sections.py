@@ -11,7 +11,7 @@ from plltool.reports.blocks import Cell, Content, Items, Plot, Section, Table, c
 from plltool.reports.methods import Methods, list_words, read_table
 from plltool.reports.picture import FAIR_COLOUR, GOOD_COLOUR, POOR_COLOUR, Mark
 from plltool.reports.plots import draw_histogram, draw_path, draw_points
-from plltool.reports.records import Record, Records, split_keys, split_of
+from plltool.reports.records import Record, Records, drop_braces, number_taxa, split_of, splits_above
 from plltool.reports.tree_blocks import MarkedTree
 
 STRONG = 0.95  # of the largest support: branches from here on are counted
@@ -39,7 +39,8 @@ def describe_supports(records: Records, methods: Methods) -> list[Section]:
             content.append("These support values belong to a different tree from the one above.")
         rows, plots = [], []
         for kind, own in supports["kinds"].items():
-            values, largest = [branch[kind] for branch in supports["branches"]], _largest(own)
+            values = [branch[kind] for branch in supports["branches"]]
+            largest = 1.0 if own["unit"] == "0 to 1" else 100.0
             strong = sum(value >= STRONG * largest for value in values)
             middle = f"{median(values):.4g}" if values else "-"
             replicates = "-" if own["replicates"] is None else str(own["replicates"])
@@ -79,11 +80,6 @@ def _describe_convergence(tests: Sequence[Record]) -> list[Content]:
         plot = draw_path([points], [[0] * len(points)], [criterion], names, "Convergence of the bootstrap")
         content.append(Plot(plot, f"Mean {what} of random halves of the replicates."))
     return content
-
-
-def _largest(kind: Record) -> float:
-    """The largest support of a kind, in its unit."""
-    return 1.0 if kind["unit"] == "0 to 1" else 100.0
 
 
 def _tell_supports(supports: Record, methods: Methods) -> str:
@@ -139,7 +135,7 @@ def describe_concordance(records: Records, methods: Methods) -> list[Section]:
     name, sections, found = records.prefix.name, [], records.concordance
     if records.genes:
         columns = ("Gene", "Taxa", "Sites", "Patterns", "lnL", "Model")
-        rows = [[_shorten(row[column]) for column in columns] for row in records.genes]
+        rows = [[drop_braces(row[column]) for column in columns] for row in records.genes]
         remark = f"{name}.genes.nwk has their trees, {name}.genes.tsv their files and the values of all parameters."
         sections.append(Section("genes", "Genes", [Table("Genes", columns, rows), remark]))
     if found is None:
@@ -159,10 +155,11 @@ def describe_concordance(records: Records, methods: Methods) -> list[Section]:
 def _describe_factors(found: Record, name: str) -> Section:
     nodes, branches = parse_nodes(found["tree"], "the record"), found["branches"]
     columns = [column for kind, column in LABELLED.items() if kind in found["kinds"]]
-    by_split = {split_of(branch["taxa"], nodes): branch for branch in branches}
+    numbers = number_taxa(nodes)
+    by_split, splits = {split_of(branch["taxa"], numbers): branch for branch in branches}, splits_above(nodes, numbers)
     marks = []
-    for key, below in zip(split_keys(nodes), nodes.children(), strict=True):
-        branch = by_split.get(key) if below else None
+    for node, below in enumerate(nodes.children()):
+        branch = by_split.get(splits.get(node, 0)) if below else None
         marks.append(Mark() if branch is None else _mark(branch, columns))
     caption = f"The number of the branch in the table: {' / '.join(columns)}."
     legend = ""
@@ -199,13 +196,3 @@ def _mark(branch: Record, columns: list[str]) -> Mark:
 
 def _write(value: float | None, column: str) -> str:
     return "-" if value is None else f"{value:.{DIGITS.get(column, 1)}f}"
-
-
-def _shorten(text: str) -> str:
-    """A model without the values of its parameters; other texts as they are."""
-    kept, depth = "", 0
-    for letter in text:
-        depth += letter == "{"
-        kept += letter if depth == 0 else ""
-        depth -= letter == "}"
-    return kept

@@ -93,9 +93,7 @@ class MarkedTree(TreePicture):
         order = [int(label) for label in turned.labels]
         turned.labels = [nodes.labels[node] for node in order]
         made = cls(turned, (), [marks[node] for node in order], caption, **settings)
-        if made.time is None or not made.time.ranges:
-            return made
-        return replace(made, time=replace(made.time, ranges=tuple(made.time.ranges[node] for node in order)))
+        return made if made.time is None else replace(made, time=made.time.of_nodes(order))
 
     def draw(self) -> tuple[TreeDrawing, str]:
         drawing, caption = self._draw_marked()
@@ -106,9 +104,7 @@ class MarkedTree(TreePicture):
         shown, kept = _collapse_large(self.nodes)
         groups = [range(first, end) for first, end in pairwise([*kept, len(self.nodes.parents)])]
         marks = tuple(_join_marks([self.marks[node] for node in own], self.widest) for own in groups)
-        time = self.time
-        if time is not None and time.ranges:
-            time = TimeScale(time.latest, tuple(time.ranges[node] for node in kept))
+        time = None if self.time is None else self.time.of_nodes(kept)
         return TreeDrawing(shown, marks, time), _tell_collapsed(self.nodes, shown) + self.caption
 
     def facts(self) -> dict[str, Any]:
@@ -147,15 +143,13 @@ def _collapse_large(nodes: RootedNodes) -> tuple[RootedNodes, list[int]]:
 
     Returns the tree, and the nodes of the whole tree that it has. A clade ends at the mean depth of its tips.
     """
-    children = nodes.children()
-    sizes, depths = [int(not below) for below in children], [0.0] * len(children)  # depths: summed over tips
-    for node in range(len(children) - 1, 0, -1):
-        length = 0.0 if math.isnan(nodes.lengths[node]) else nodes.lengths[node]
-        parent = nodes.parents[node]
-        sizes[parent] += sizes[node]
-        depths[parent] += depths[node] + length * sizes[node]
+    children, sizes = nodes.children(), nodes.clade_sizes()
     if sizes[0] <= REPORT_ROWS:
         return nodes, list(range(len(children)))
+    depths = [0.0] * len(children)  # below each node, summed over its tips
+    for node in range(len(children) - 1, 0, -1):
+        length = 0.0 if math.isnan(nodes.lengths[node]) else nodes.lengths[node]
+        depths[nodes.parents[node]] += depths[node] + length * sizes[node]
     opened = _open_largest(children, sizes)
     made = RootedNodes()
     numbers: dict[int, int] = {}

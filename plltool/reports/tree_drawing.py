@@ -12,19 +12,6 @@ from plltool.arrays import FloatArray, IntArray
 from plltool.constants import DRAWING_WIDTH
 from plltool.errors import InputError
 from plltool.reports import picture
-from plltool.reports.picture import (
-    DOT,
-    LABEL_COLOUR,
-    LINE_COLOUR,
-    TEXT_COLOUR,
-    Line,
-    Picture,
-    Text,
-    drawn_lengths,
-    group_lines,
-    nice_length,
-    node_rows,
-)
 from plltool.reports.plots import xml_text
 from plltool.tree.rooted_nodes import RootedNodes
 
@@ -37,7 +24,6 @@ LINES = {
     LEFT | RIGHT | UP | DOWN: "┼",
 }  # fmt: skip
 ASCII = str.maketrans("─│┌└┐┘┬┴├┤┼", "-|++++++|++")
-BAR_SHARE = 0.25  # of the width of the tree, at most, is the scale bar
 FITTING_STEPS = 60  # halvings of an interval: more than digits in a double
 
 
@@ -49,10 +35,10 @@ def draw_characters(nodes: RootedNodes, width: int, labels: bool = True, ascii_o
     there is no room otherwise. `ascii_only`: draw with ``-``, ``|`` and ``+``.
     """
     children = nodes.children()
-    rows = np.floor(node_rows(nodes)).astype(int).tolist()
+    rows = np.floor(picture.node_rows(nodes)).astype(int).tolist()
     texts = [label if labels and below else "" for label, below in zip(nodes.labels, children, strict=True)]
     least = np.array([len(text) + 1 for text in texts])
-    lengths, are_own = drawn_lengths(nodes)
+    lengths, are_own = picture.drawn_lengths(nodes)
     tips = nodes.tips
     room = width - 1 - max(len(nodes.labels[tip]) for tip in tips)
     scale = _fit(nodes, lengths, least, max(room, 1))
@@ -71,7 +57,7 @@ def draw_characters(nodes: RootedNodes, width: int, labels: bool = True, ascii_o
     for tip in tips:
         drawn[rows[tip]] += f" {nodes.labels[tip]}"
     if are_own:
-        length = nice_length(max(max(columns) * BAR_SHARE, 2.0) / scale) if scale else 0.0
+        length = picture.nice_length(max(max(columns) * picture.BAR_SHARE, 2.0) / scale) if scale else 0.0
         bar = f"├{'─' * max(round(length * scale) - 1, 0)}┤ {length:g}"
         drawn += ["", bar if round(length * scale) else ""]
     text = "\n".join(drawn) + "\n"
@@ -192,7 +178,7 @@ PIXELS_PER_POINT = 3
 ALIGNMENTS = {"start": "left", "middle": "center", "end": "right"}
 
 
-def write_pdf(picture: Picture, as_png: bool = False) -> bytes:
+def write_pdf(drawn: picture.Picture, as_png: bool = False) -> bytes:
     """A picture as a PDF of one page, or as PNG. Raises InputError if matplotlib is not installed."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -201,17 +187,17 @@ def write_pdf(picture: Picture, as_png: bool = False) -> bytes:
         from matplotlib.figure import Figure
     except ImportError:
         raise InputError("a picture as PDF or PNG needs matplotlib: pip install 'plltool[pdf]'") from None
-    figure = Figure(figsize=(picture.width / POINTS_PER_INCH, picture.height / POINTS_PER_INCH))
+    figure = Figure(figsize=(drawn.width / POINTS_PER_INCH, drawn.height / POINTS_PER_INCH))
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-    axes.set(xlim=(0.0, picture.width), ylim=(picture.height, 0.0))
+    axes.set(xlim=(0.0, drawn.width), ylim=(drawn.height, 0.0))
     axes.axis("off")
-    for lines in group_lines(picture.lines):
+    for lines in picture.group_lines(drawn.lines):
         segments = [[(line.x1, line.y1), (line.x2, line.y2)] for line in lines]
         cap = "butt" if lines[0].is_thick else "projecting"
         axes.add_collection(LineCollection(segments, colors=lines[0].colour, linewidths=lines[0].width, capstyle=cap))
-    for dot in picture.dots:
-        axes.plot(dot.x, dot.y, "o", color=dot.colour, markersize=2 * DOT, markeredgewidth=0)
-    for text in picture.texts:
+    for dot in drawn.dots:
+        axes.plot(dot.x, dot.y, "o", color=dot.colour, markersize=2 * picture.DOT, markeredgewidth=0)
+    for text in drawn.texts:
         axes.text(
             text.x, text.y, text.text.encode("utf-8", "replace").decode(), fontsize=text.size, color=text.colour,
             ha=ALIGNMENTS[text.anchor], va="center" if text.angle else "baseline", rotation=-text.angle,
@@ -226,24 +212,25 @@ def write_pdf(picture: Picture, as_png: bool = False) -> bytes:
     return content.getvalue()
 
 
-INHERITED = dict.fromkeys((LINE_COLOUR, TEXT_COLOUR, LABEL_COLOUR), "currentColor")  # that of the text around it
+# within HTML they have the colour of the text around them
+INHERITED = dict.fromkeys((picture.LINE_COLOUR, picture.TEXT_COLOUR, picture.LABEL_COLOUR), "currentColor")
 
 
-def write_svg(picture: Picture, title: str, is_inline: bool = False) -> str:
+def write_svg(drawn: picture.Picture, title: str, is_inline: bool = False) -> str:
     """A picture as an SVG document; `title` is for those who cannot see it.
 
     `is_inline` is for a picture within HTML: it takes the colour of the text there, and is no wider than its place.
     """
-    width, height = _write_number(picture.width), _write_number(picture.height)
+    width, height = _write_number(drawn.width), _write_number(drawn.height)
     colours = INHERITED if is_inline else {}
     style = ' style="display:block;max-width:100%;height:auto"' if is_inline else ""
-    lines = "\n".join(_write_path(own, colours) for own in group_lines(picture.lines))
+    lines = "\n".join(_write_path(own, colours) for own in picture.group_lines(drawn.lines))
     dots = "\n".join(
-        f'<circle cx="{_write_number(dot.x)}" cy="{_write_number(dot.y)}" r="{DOT}" fill="{dot.colour}">'
+        f'<circle cx="{_write_number(dot.x)}" cy="{_write_number(dot.y)}" r="{picture.DOT}" fill="{dot.colour}">'
         f"<title>{xml_text(dot.title)}</title></circle>"
-        for dot in picture.dots
+        for dot in drawn.dots
     )
-    texts = "\n".join(_write_text(text, colours.get(text.colour, text.colour)) for text in picture.texts)
+    texts = "\n".join(_write_text(text, colours.get(text.colour, text.colour)) for text in drawn.texts)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width}" height="{height}"'
         f' viewBox="0 0 {width} {height}" font-family="Helvetica, Arial, sans-serif"{style}>\n'
@@ -252,16 +239,16 @@ def write_svg(picture: Picture, title: str, is_inline: bool = False) -> str:
     )
 
 
-def _write_path(lines: Sequence[Line], colours: Mapping[str, str]) -> str:
+def _write_path(lines: Sequence[picture.Line], colours: Mapping[str, str]) -> str:
     """Lines of one colour and width."""
     ends = [[_write_number(own) for own in (line.x1, line.y1, line.x2, line.y2)] for line in lines]
-    drawn = "".join(f"M{x1} {y1}L{x2} {y2}" for x1, y1, x2, y2 in ends)
+    path = "".join(f"M{x1} {y1}L{x2} {y2}" for x1, y1, x2, y2 in ends)
     colour, cap = colours.get(lines[0].colour, lines[0].colour), "butt" if lines[0].is_thick else "square"
     stroke = f'stroke="{colour}" stroke-width="{_write_number(lines[0].width)}" stroke-linecap="{cap}"'
-    return f'<path d="{drawn}" fill="none" {stroke}/>'
+    return f'<path d="{path}" fill="none" {stroke}/>'
 
 
-def _write_text(text: Text, colour: str) -> str:
+def _write_text(text: picture.Text, colour: str) -> str:
     x, y = _write_number(text.x), _write_number(text.y)
     turn = f"rotate({_write_number(text.angle)} {x} {y})"
     turned = f' transform="{turn}" dominant-baseline="central"' if text.angle else ""

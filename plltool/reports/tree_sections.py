@@ -201,13 +201,10 @@ def _caption(text: str, n_rows: int, most: int) -> str:
 
 def _name_branches(nodes: RootedNodes) -> list[str]:
     """What people call the branch above each node: its taxon, or the first and the last of the clade below it."""
-    children = nodes.children()
-    first, last, sizes = list(nodes.labels), list(nodes.labels), [int(not below) for below in children]
+    children, sizes = nodes.children(), nodes.clade_sizes()
+    first, last = list(nodes.labels), list(nodes.labels)
     for node in range(len(children) - 1, -1, -1):
         if children[node]:
             first[node], last[node] = first[children[node][0]], last[children[node][-1]]
-            sizes[node] = sum(sizes[child] for child in children[node])
-    return [
-        f"{first[node]} … {last[node]} ({sizes[node]} taxa)" if below else nodes.labels[node]
-        for node, below in enumerate(children)
-    ]
+    ends = zip(first, last, sizes, children, strict=True)
+    return [f"{a} … {b} ({size} taxa)" if below else a for a, b, size, below in ends]

@@ -75,6 +75,14 @@ class RootedNodes:
         inner = set(self.parents)
         return [node for node in range(len(self.parents)) if node not in inner]
 
+    def clade_sizes(self) -> list[int]:
+        """The number of tips at or below each node."""
+        inner = set(self.parents)
+        sizes = [int(node not in inner) for node in range(len(self.parents))]
+        for node in range(len(sizes) - 1, 0, -1):
+            sizes[self.parents[node]] += sizes[node]
+        return sizes
+
     def contracted(self, gone: Sequence[bool]) -> RootedNodes:
         """The tree without the nodes that are `gone`, which are not tips; their children go to the next node above."""
         children = self.children()
@@ -87,11 +95,8 @@ class RootedNodes:
 
     def ladderized(self) -> RootedNodes:
         """The tree with the smaller of two clades first, at each node; equal ones keep their order."""
-        children = self.children()
-        sizes = [int(not below) for below in children]
-        for node in range(len(sizes) - 1, 0, -1):
-            sizes[self.parents[node]] += sizes[node]
-        return self._ordered_by([sorted(below, key=sizes.__getitem__) for below in children])
+        sizes = self.clade_sizes()
+        return self._ordered_by([sorted(below, key=sizes.__getitem__) for below in self.children()])
 
     def _ordered_by(self, children: Sequence[Sequence[int]]) -> RootedNodes:
         """The tree of the nodes that hang together below the root in `children`, in that order."""
