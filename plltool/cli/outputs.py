@@ -261,15 +261,14 @@ def claim_files(
     by_prefix : files whose names begin with --prefix
     """
     claimed: set[Path] = set()
-    read = {(found.st_dev, found.st_ino): path for path in _read_files() if (found := _status(path)) is not None}
+    read = set(map(_identify, _read_files())) - {None}
     for path in paths:
         if path in claimed:
             raise InputError(f"{path}: two outputs have the same file name")
         claimed.add(path)
         if path.is_dir():
             raise InputError(f"{path}: cannot write the file: it is a folder")
-        found = _status(path)
-        if found is not None and (found.st_dev, found.st_ino) in read:
+        if _identify(path) in read:
             raise InputError(f"{path}: cannot write the file: the command reads it")
         if path.exists() and not redo and path not in may_go:
             other = ", --prefix names other files" if path in by_prefix else ""
@@ -281,12 +280,13 @@ def claim_files(
             pass
 
 
-def _status(path: Path) -> os.stat_result | None:
+def _identify(path: Path) -> tuple[int, int] | None:
     """What tells whether two names are one file; None if there is no file."""
     try:
-        return path.stat()
+        found = path.stat()
     except (OSError, ValueError):
         return None
+    return found.st_dev, found.st_ino
 
 
 def write_named(path: Path, text: str) -> None:
@@ -313,10 +313,8 @@ def is_taken(stream: IO[Any]) -> bool:
         return False
     try:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False  # a file system without locks
+    except OSError as error:
+        return isinstance(error, BlockingIOError)  # others come from a file system without locks
     return False
 
 

@@ -21,18 +21,9 @@ from typing import Self, TextIO
 import click
 
 import plltool
-from plltool.cli import heartbeat, job
-from plltool.cli.job import given_command
+from plltool.cli import heartbeat, job, terminal
 from plltool.cli.outputs import COMMAND_LINE, FINISHED
-from plltool.cli.terminal import (
-    WARNING,
-    can_redraw,
-    count_columns,
-    echo_stderr,
-    format_message,
-    has_colour,
-    print_results,
-)
+from plltool.cli.terminal import WARNING
 from plltool.constants import REPLICATE_STAGE, SAMPLE_STAGE, VERSION
 from plltool.errors import PlltoolError
 from plltool.processes.ranks import current
@@ -66,7 +57,7 @@ class Reporter(logging.Handler):
         self._log_ended = False
         self._head: list[str] = []  # what the log begins with; it is written with the first line that follows
         self._json = heartbeat.JsonLines(json_path if job.is_first() else None)
-        self._draws = can_redraw(sys.stderr) and not self._quiet
+        self._draws = terminal.can_redraw(sys.stderr) and not self._quiet
         self._drawn = 0  # characters of the line that stands on the terminal
         self._interrupted = self._told_of_interrupt = False
         self._heartbeat = heartbeat.Heartbeat()
@@ -83,8 +74,8 @@ class Reporter(logging.Handler):
         _log.addHandler(self)
         versions = ", ".join(f"{name} {version}" for name, version in plltool.software_versions().items())
         began = f"began: {datetime.now():%Y-%m-%d %H:%M:%S}"
-        self._head = [f"plltool {VERSION}", versions, f"{COMMAND_LINE}{given_command()}", began]
-        self._json.write("begin", plltool=VERSION, versions=versions, command=given_command())
+        self._head = [f"plltool {VERSION}", versions, f"{COMMAND_LINE}{job.given_command()}", began]
+        self._json.write("begin", plltool=VERSION, versions=versions, command=job.given_command())
         self._thread.start()
         return self
 
@@ -127,7 +118,7 @@ class Reporter(logging.Handler):
         self.write_log(f"{WARNING}: {message}" if is_warning else message)
         if (is_warning and self._warns) or not self._quiet:
             has_bar = self._drawn > 0
-            self._write_stderr(f"{self._erase()}{format_message(message, WARNING if is_warning else '')}\n")
+            self._write_stderr(f"{self._erase()}{terminal.format_message(message, WARNING if is_warning else '')}\n")
             if has_bar:
                 self._draw()
 
@@ -185,7 +176,7 @@ class Reporter(logging.Handler):
         """Print lines on stdout while the command goes on."""
         with self._lock:
             self._write_stderr(self._erase())
-            print_results(lines)
+            terminal.print_results(lines)
 
     def write_log(self, *told: str) -> None:
         """Lines for the log file only; a disk that is full ends the log, not the run."""
@@ -231,7 +222,8 @@ class Reporter(logging.Handler):
     def _draw(self) -> None:
         """Draw the line of a terminal in place of the one that stands there."""
         erased = self._erase()
-        line = heartbeat.draw_progress(self._heartbeat.facts(), count_columns(sys.stderr), has_colour(sys.stderr))
+        columns, in_colour = terminal.count_columns(sys.stderr), terminal.has_colour(sys.stderr)
+        line = heartbeat.draw_progress(self._heartbeat.facts(), columns, in_colour)
         self._write_stderr(erased + line)
         self._drawn = len(click.unstyle(line))
 
@@ -239,13 +231,13 @@ class Reporter(logging.Handler):
         """What erases the line of a terminal, which takes several rows once the terminal has become narrower."""
         if not self._drawn:
             return ""
-        rows = (self._drawn - 1) // count_columns(sys.stderr)
+        rows = (self._drawn - 1) // terminal.count_columns(sys.stderr)
         self._drawn = 0
         return (UP.format(rows) if rows else "") + CLEAR
 
     def _write_stderr(self, text: str) -> None:
         with suppress(OSError):  # nobody reads it any more; the run goes on
-            echo_stderr(text)
+            terminal.echo_stderr(text)
 
 
 def describe_progress(event: plltool.Progress, seconds: float, later: str = "") -> str:

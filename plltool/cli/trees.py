@@ -73,18 +73,8 @@ def ancestral(task: Task) -> None:
 
 @command
 def date(task: Task) -> None:
-    names = (
-        "dates",
-        "name_column",
-        "date_column",
-        "root",
-        "clock_rate",
-        "clock_error",
-        "coalescent",
-        "relaxed",
-        "lengths",
-    )
-    result = task.analyse_tree(plltool.date, **task.keywords("seed", *names))
+    names = "seed dates name_column date_column root clock_rate clock_error coalescent relaxed lengths"
+    result = task.analyse_tree(plltool.date, **task.keywords(*names.split()))
     task.print(result, [*describe_fit(result), *result.describe_dates()])
 
 

@@ -51,10 +51,10 @@ class Recorded(ABC):
 
 
 def nan_to_null(value: Any) -> Any:
-    """A number, or nested lists of numbers, with None in place of NaN, which JSON lacks."""
+    """A number, or nested lists of numbers, with None in place of NaN and infinity, which JSON lacks."""
     if isinstance(value, list):
         return [nan_to_null(item) for item in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def tabbed(rows: Iterable[Sequence[str]]) -> str:

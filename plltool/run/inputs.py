@@ -161,8 +161,11 @@ def _make_models(given: ModelLike | None, scheme: Scheme, data: Dataset, brlen: 
         states = part.alignment.states
         spec = (wanted.model or default_model(states)).for_data(states.name).with_states(states.n_states)
         check_states(part.alignment, spec)
-        if len(scheme) > 1:
-            spec = _link(spec, wanted, brlen)
+        if len(scheme) > 1 and brlen == SCALED:
+            spec = replace(spec, scaled=True)
+        elif len(scheme) > 1 and spec.scaled:
+            found = f"{wanted.where}: partition {show_name(wanted.name)}: found a scaler (+B) in {spec.shown}"
+            raise InputError(f"{found}, expected none where lengths are {brlen}")
         own = part.alignment
         invariable = own.count_sites(may_be_invariable(own)) / own.count_sites() if spec.sites.counted else None
         models.append(Model(spec, empirical_frequencies(part.alignment, states), invariable))
@@ -222,16 +225,6 @@ def _as_scheme(given: ModelLike | None) -> Scheme:
     return tuple(PartSpec(model.spec) for model in given)
 
 
-def _link(spec: ModelSpec, wanted: PartSpec, brlen: str) -> ModelSpec:
-    """The model of one of several parts, with a scaler if and only if lengths are scaled."""
-    part = f"{wanted.where}: partition {show_name(wanted.name)}"
-    if brlen == SCALED:
-        return replace(spec, scaled=True)
-    if spec.scaled:
-        raise InputError(f"{part}: found a scaler (+B) in {spec.shown}, expected none where lengths are {brlen}")
-    return spec
-
-
 def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tree:
     """A tree whose tips are numbered as `names`.
 
@@ -285,14 +278,6 @@ def as_constraint(given: TreeLike, names: Sequence[str]) -> Constraint | None:
         taxa = {tip: names.index(name) for tip, name in enumerate(given.names)}
         return make_constraint(names, given.ends, taxa)
     return read_constraint(given, names)
-
-
-def check_obedience(tree: Tree, constraint: Constraint, what: str) -> None:
-    """Raise InputError if a tree, called `what`, violates a constraint over the same taxa in the same order."""
-    split = constraint.violated_split(tree)
-    if split is not None:
-        sides = " | ".join(map(list_names, split))
-        raise InputError(f"{what} breaks the constraint, it lacks the split {sides}")
 
 
 def link_lengths(tree: Tree, n_lengths: int) -> Tree:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -144,11 +143,6 @@ class ModelChoice(Choice):
     def summary(self) -> dict[str, Any]:
         """What the record of any run says of the choice."""
         return {"best": self.best.name}
-
-
-def finite_or_none(value: float) -> float | None:
-    """A number, or None in place of infinity and NaN, which JSON lacks."""
-    return value if math.isfinite(value) else None
 
 
 @dataclass(frozen=True)

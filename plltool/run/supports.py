@@ -11,9 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, NamedTuple
 
-from plltool import constants
 from plltool.arrays import BoolArray, FloatArray, IndexArray
-from plltool.constants import ROOTSTRAP
+from plltool.constants import ROOTSTRAP, VERSION
 from plltool.errors import InputError, list_names, show_name
 from plltool.io.files import Recorded, nan_to_null
 from plltool.io.newick_writer import write_newick, write_nexus
@@ -163,14 +162,12 @@ class Supports(Recorded, Shown):
             for kind, values in self.values.items():
                 row[kind] = nan_to_null(round(float(values[branch]), RECORD_DECIMALS))
             branches.append(row if self.lnl is None else row | {"lnl": self.lnl[branch].tolist()})
-        record = {"kinds": kinds, "tree": self.newick(), "branches": branches, "version": constants.VERSION}
+        record = {"kinds": kinds, "tree": self.newick(), "branches": branches, "version": VERSION}
         if ROOTSTRAP in self.values:
-            places = [{"taxa": taxa, ROOTSTRAP: value} for taxa, value in self.root_places()]
-            record |= {"root_places": places}
-        if not self.convergence:
-            return record
-        tests = [asdict(test) | {"converged": test.converged} for test in self.convergence]
-        return record | {"convergence": tests}
+            record["root_places"] = [{"taxa": taxa, ROOTSTRAP: value} for taxa, value in self.root_places()]
+        if self.convergence:
+            record["convergence"] = [asdict(test) | {"converged": test.converged} for test in self.convergence]
+        return record
 
     def root_places(self) -> list[tuple[list[str], float]]:
         """The branches that have a root in some replicates: the taxa on the smaller side, and the rootstrap support.

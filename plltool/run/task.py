@@ -16,11 +16,11 @@ import numpy.typing as npt
 from plltool.alignment.patterns import Patterns
 from plltool.arrays import FloatArray
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, UNLINKED
-from plltool.errors import check_least
+from plltool.errors import InputError, check_least, list_names
 from plltool.model.model import Model
 from plltool.model.partition import Dataset, without_duplicates
 from plltool.progress import announce
-from plltool.run.inputs import TreeLike, as_constraint, as_tree, check_obedience, link_lengths
+from plltool.run.inputs import TreeLike, as_constraint, as_tree, link_lengths
 from plltool.seeds import STARTS, generator
 from plltool.tree.constraint import Constraint
 from plltool.tree.moves import random_tree
@@ -89,8 +89,9 @@ class Task:
     def read_tree(self, given: TreeLike, what: str) -> Tree:
         """A tree of all taxa that obeys the constraint; errors as for `as_tree`, which call it `what`."""
         tree = as_tree(given, self.all_names, self.unlinked)
-        if self.whole_constraint is not None:
-            check_obedience(tree, self.whole_constraint, what)
+        if self.whole_constraint is not None and (split := self.whole_constraint.violated_split(tree)) is not None:
+            sides = " | ".join(map(list_names, split))
+            raise InputError(f"{what} breaks the constraint, it lacks the split {sides}")
         return tree
 
     def parsimony_tree(

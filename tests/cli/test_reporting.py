@@ -82,7 +82,7 @@ def test_a_line_that_a_narrower_terminal_has_wrapped_is_erased(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
     columns = [120]
-    monkeypatch.setattr(reporting, "count_columns", lambda stream: columns[0])
+    monkeypatch.setattr(reporting.terminal, "count_columns", lambda stream: columns[0])
     reporter = Reporter(quiet=False)
     event = Progress("spr", 1, -9.0, 3, 5, 1.0, stage_left=0.0, left=300.0)
     reporter.progress(event)
@@ -95,7 +95,7 @@ def test_the_clock_is_that_of_the_whole_run(monkeypatch, tmp_path):
     """Each step of a search counts its own seconds, and the supports begin at 0."""
     now = [0.0]
     monkeypatch.setattr(heartbeat.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(reporting, "given_command", lambda: "plltool search x")
+    monkeypatch.setattr(reporting.job, "given_command", lambda: "plltool search x")
     log = tmp_path / "x.log"
     reporter = Reporter(True, log)
     with log.open("w") as reporter._file:
@@ -160,7 +160,7 @@ def test_an_interrupt_in_the_midst_of_a_write(monkeypatch):
     file = InterruptedFile()
     monkeypatch.setattr("sys.stderr", io.TextIOWrapper(io.BufferedWriter(file), write_through=True))
     event = Progress("nni", 1, -1.0, 0, 1, 1.0)
-    monkeypatch.setattr(reporting, "given_command", lambda: "plltool search x")
+    monkeypatch.setattr(reporting.job, "given_command", lambda: "plltool search x")
     reporter = Reporter(quiet=False)
     with reporter, reporter.interrupts_wait(), pytest.raises(StopSearch):
         reporter.progress(event)
@@ -192,7 +192,7 @@ def test_an_interrupt_is_told_before_the_round_is_over(capsys, impatient):
 def impatient(monkeypatch):
     """Heartbeats come after a fiftieth of a second of silence."""
     monkeypatch.setattr(reporting, "HEARTBEAT_SECONDS", 0.02)
-    monkeypatch.setattr(reporting, "given_command", lambda: "plltool search x")
+    monkeypatch.setattr(reporting.job, "given_command", lambda: "plltool search x")
 
 
 def work_for_long(reporter):
@@ -318,7 +318,7 @@ def test_a_log_that_cannot_be_written_any_more_stays_locked(monkeypatch, tmp_pat
     def fail():
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(reporting, "given_command", lambda: "plltool search x")
+    monkeypatch.setattr(reporting.job, "given_command", lambda: "plltool search x")
     log = tmp_path / "x.log"
     with Reporter(True, log) as reporter:
         monkeypatch.setattr(reporter._file, "flush", fail)

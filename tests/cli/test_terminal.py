@@ -212,7 +212,7 @@ def test_results_printed_on_the_way_do_not_follow_the_bar(monkeypatch):
     screen = Screen()
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stderr", screen)
-        patch.setattr(reporting, "print_results", lambda lines: screen.write("\n".join(lines)))
+        patch.setattr(reporting.terminal, "print_results", lambda lines: screen.write("\n".join(lines)))
         reporter = Reporter(quiet=False)
         reporter.progress(Progress("nni", 1, -1.0, 0, 1, 1.0))
         reporter.print_results(["x.fasta  agree"])

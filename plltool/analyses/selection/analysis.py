@@ -38,6 +38,7 @@ from plltool.constants import (
 )
 from plltool.errors import InputError, check_least, check_one_of, show_name
 from plltool.hardware import Hardware, HardwareSettings
+from plltool.io.files import nan_to_null
 from plltool.io.model_reader import read_model
 from plltool.io.newick import ROOT_REMOVED
 from plltool.model.candidates import GAMMA, VARIABLE_ONLY, Candidates, information_score
@@ -52,7 +53,7 @@ from plltool.optimise.polish import polish
 from plltool.progress import announce, log
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_tree, cut_inputs, default_model, resolve_inputs
 from plltool.run.messages import refuse_invariable
-from plltool.run.model_choice import ModelChoice, PartChoice, SchemeChoice, finite_or_none
+from plltool.run.model_choice import ModelChoice, PartChoice, SchemeChoice
 from plltool.run.rooting import mean_tree, write_rooted
 from plltool.run.run import Run
 from plltool.seeds import STARTS, generator
@@ -320,7 +321,7 @@ class _Request:
             "lnl": sum(lnls),
             "n_patterns": sum(part.n_patterns for part in parts),
             "n_parameters": n_parameters,
-            **{name.lower(): finite_or_none(score) for name, score in scores.items()},
+            **{name.lower(): nan_to_null(score) for name, score in scores.items()},
             "newick": write_rooted(mean_tree(likelihood.tree, sites), None)[0],
         }
 

@@ -25,6 +25,7 @@ from plltool.constants import (
     UNLINKED,
 )
 from plltool.hardware import Hardware
+from plltool.io.files import nan_to_null
 from plltool.model.candidates import information_score, score_weights
 from plltool.model.model import SCALER, Model
 from plltool.model.spec import ModelSpec
@@ -35,7 +36,7 @@ from plltool.optimise.models import ModelOptimiser
 from plltool.optimise.polish import PolishRound, polish
 from plltool.run.engines import open_engine
 from plltool.run.memory import evaluation_slots, search_slots
-from plltool.run.model_choice import FittedModel, finite_or_none
+from plltool.run.model_choice import FittedModel
 from plltool.run.run import Run
 from plltool.tree.rooted import add_root, drop_root, root_split
 from plltool.tree.splits import branch_splits
@@ -355,8 +356,8 @@ def compare_fits(fits: Sequence[Fit], n_sites: int, criterion: str) -> tuple[Fit
     rows = [
         FittedModel(
             *(fit.name, fit.model.to_string(), fit.lnl, fit.n_parameters),
-            *(scores["AIC"][number], finite_or_none(scores["AICc"][number]), scores["BIC"][number]),
-            *(weights["AIC"][number], finite_or_none(weights["AICc"][number]), weights["BIC"][number]),
+            *(scores["AIC"][number], nan_to_null(scores["AICc"][number]), scores["BIC"][number]),
+            *(weights["AIC"][number], nan_to_null(weights["AICc"][number]), weights["BIC"][number]),
         )
         for number, fit in enumerate(fits)
     ]

@@ -66,21 +66,19 @@ class FixedModel:
 
 
 def make_data(shape: Shape, n_states: int, rng: np.random.Generator) -> tuple[Components, Tree, npt.NDArray[np.int16]]:
-    """A random model, a random tree, and states (n_taxa, n_patterns) of columns that evolved along it."""
-    components = random_components(n_states, rng)
-    tree = random_tree([f"t{k}" for k in range(shape.n_taxa)], rng)
-    tree.lengths[:] = SHORTEST_LENGTH + rng.exponential(MEAN_LENGTH, tree.n_edges)
-    return components, tree, evolve(tree, components, shape.n_patterns, rng)
+    """A random reversible model with N_COMPONENTS gamma rates, a random tree, and columns that evolved along it.
 
-
-def random_components(n_states: int, rng: np.random.Generator) -> Components:
-    """A random reversible model with N_COMPONENTS gamma rates."""
+    The columns are states (n_taxa, n_patterns).
+    """
     frequencies = rng.dirichlet(np.full(n_states, 5.0))
     exchangeabilities = rng.random((n_states, n_states)) + 0.1
     arrays = *eigensystem(exchangeabilities + exchangeabilities.T, frequencies), frequencies
     eigenvalues, right, left, pi = (np.repeat(array[None], N_COMPONENTS, axis=0) for array in arrays)
     weights, rates = np.full(N_COMPONENTS, 1 / N_COMPONENTS), gamma_means(ALPHA, N_COMPONENTS)
-    return Components(eigenvalues, right, left, pi, rates, weights)
+    components = Components(eigenvalues, right, left, pi, rates, weights)
+    tree = random_tree([f"t{k}" for k in range(shape.n_taxa)], rng)
+    tree.lengths[:] = SHORTEST_LENGTH + rng.exponential(MEAN_LENGTH, tree.n_edges)
+    return components, tree, evolve(tree, components, shape.n_patterns, rng)
 
 
 def encode_states(
@@ -135,9 +133,7 @@ class Item:
     flops: int
 
 
-class Execution(NamedTuple):
-    request: Request
-    lengths: FloatArray
+Execution = tuple[Request, FloatArray]  # what an engine executes: a request, and the lengths for it
 
 
 def record(engine: Engine, work: Callable[[], object]) -> list[Execution]:
@@ -146,7 +142,7 @@ def record(engine: Engine, work: Callable[[], object]) -> list[Execution]:
     ask = engine.ask
 
     def recorder(request: Request, lengths: FloatArray) -> Answer:
-        executions.append(Execution(request, np.array(lengths)))
+        executions.append((request, np.array(lengths)))
         return ask(request, lengths)
 
     engine.ask = recorder  # type: ignore[method-assign]
@@ -166,9 +162,9 @@ def make_item(
     engine: Engine, executions: Sequence[Execution], preparations: Sequence[Execution] = (), changing: bool = False
 ) -> Item:
     """Replays `executions`; with `changing`, at other lengths every time, so that P matrices are made again."""
-    longer = [execution._replace(lengths=execution.lengths * 1.01) for execution in executions]
+    longer = [(request, lengths * 1.01) for request, lengths in executions]
     turns = itertools.cycle([executions, longer] if changing else [executions])
-    every = np.concatenate([execution.request.program for execution in executions])
+    every = np.concatenate([request.program for request, _ in executions])
     rows = {opcode: every[every[:, 0] == opcode] for opcode in _READS}
     reads = sum(int(np.count_nonzero(rows[opcode][:, columns] >= 0)) for opcode, columns in _READS.items())
     writes = sum(len(rows[opcode]) for opcode in _WRITES)

@@ -38,20 +38,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from plltool.analyses.machine.bench.items import (
-    DEFAULT_SHAPES,
-    N_COMPONENTS,
-    QUICK_SHAPES,
-    FixedModel,
-    Item,
-    Shape,
-    count_rescaled,
-    encode_states,
-    engine_of,
-    make_data,
-    make_items,
-    n_slots,
-)
+from plltool.analyses.machine.bench import items
+from plltool.analyses.machine.bench.items import Item, Shape
 from plltool.engine.base import EngineData, Peak
 from plltool.engine.layout import DataShape, Layout
 from plltool.engine.select import make_engine
@@ -178,26 +166,26 @@ def bench(
     hold the number of states.
     """
     rows: list[dict[str, Any]] = []
-    fitting = QUICK_SHAPES if shapes is None else tuple(Shape(*shape) for shape in shapes)
+    fitting = items.QUICK_SHAPES if shapes is None else tuple(Shape(*shape) for shape in shapes)
     if shapes is None and not quick:
         layouts = {
-            shape: Layout(n_states, N_COMPONENTS, shape.n_taxa, (shape.n_patterns,), vw=1, precision=hardware.precision)
-            for shape in DEFAULT_SHAPES
+            own: Layout(n_states, items.N_COMPONENTS, own.n_taxa, (own.n_patterns,), vw=1, precision=hardware.precision)
+            for own in items.DEFAULT_SHAPES
         }
-        fitting = tuple(shape for shape, own in layouts.items() if n_slots(shape) * own.slot_bytes <= MAX_CLA_BYTES)
-        for shape in sorted(set(DEFAULT_SHAPES) - set(fitting)):
+        fitting = tuple(own for own, made in layouts.items() if items.n_slots(own) * made.slot_bytes <= MAX_CLA_BYTES)
+        for shape in sorted(set(items.DEFAULT_SHAPES) - set(fitting)):
             log.info("%d taxa, %d patterns: left out, its CLAs need more than %d GiB", *shape, MAX_CLA_BYTES >> 30)
     for number, shape in enumerate(fitting, start=1):
         log.info("shape %d of %d: %d taxa, %d patterns", number, len(fitting), *shape)
-        components, tree, states = make_data(shape, n_states, np.random.default_rng([seed, n_states, *shape]))
-        codes, sets = encode_states(states, n_states)
+        components, tree, states = items.make_data(shape, n_states, np.random.default_rng([seed, n_states, *shape]))
+        codes, sets = items.encode_states(states, n_states)
         data = EngineData(codes, np.ones(shape.n_patterns), sets)
-        data_shape = DataShape(n_states, N_COMPONENTS, shape.n_taxa, (shape.n_patterns,), data.n_codes)
-        engine, reason = make_engine(data, data_shape, Slots(n_slots(shape)), hardware)
+        data_shape = DataShape(n_states, items.N_COMPONENTS, shape.n_taxa, (shape.n_patterns,), data.n_codes)
+        engine, reason = make_engine(data, data_shape, Slots(items.n_slots(shape)), hardware)
         with engine:
             if number == 1:
                 announce_engine(engine, reason, hardware)
-            rows += _measure(TreeLikelihood(tree, [cast(Model, FixedModel(components))], engine), repetitions)
+            rows += _measure(TreeLikelihood(tree, [cast(Model, items.FixedModel(components))], engine), repetitions)
             facts = engine.device_name, engine.driver, reason
     return Benchmark(*facts, tuple(rows))
 
@@ -230,11 +218,11 @@ def _seconds(work: Callable[[], None], calls: int) -> float:
 
 
 def _measure(likelihood: TreeLikelihood, repetitions: int) -> list[dict[str, Any]]:
-    engine = engine_of(likelihood)
+    engine = items.engine_of(likelihood)
     layout = engine.layout
-    rescaled = count_rescaled(likelihood)
-    items, peaks = make_items(likelihood), engine.peaks()
-    seconds = time_in_turn({**items, **peaks}, repetitions)
+    rescaled = items.count_rescaled(likelihood)
+    made, peaks = items.make_items(likelihood), engine.peaks()
+    seconds = time_in_turn({**made, **peaks}, repetitions)
     at_most = {name: peak.amount / seconds[name] for name, peak in peaks.items()}
     shape = {"states": layout.n_states, "components": layout.n_components, "precision": layout.precision}
     shape |= {"taxa": layout.n_taxa, "patterns": layout.n_patterns}
@@ -246,7 +234,7 @@ def _measure(likelihood: TreeLikelihood, repetitions: int) -> list[dict[str, Any
     }
     return [
         {"item": name} | shape | _rates(name, item, seconds[name], layout, at_most) | facts
-        for name, item in items.items()
+        for name, item in made.items()
     ]
 
 
@@ -260,7 +248,7 @@ def _rates(name: str, item: Item, seconds: float, layout: Layout, at_most: dict[
         "bytes_per_second": moved,
         "flops": item.flops * patterns,
     }
-    shares: dict[str, float | None] = dict.fromkeys(("copy_share", "multiply_add_share", "bound_share"))
+    shares: dict[str, float | None] = dict.fromkeys(SHARES)
     if at_most:
         shares["copy_share"] = moved / at_most["copy"]
         shares["multiply_add_share"] = item.flops * patterns / (2 * at_most["multiply_adds"])
