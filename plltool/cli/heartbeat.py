@@ -97,30 +97,20 @@ class Heartbeat:
             self._best = event.lnl if self._best is None else max(self._best, event.lnl)
 
     def facts(self) -> Facts:
-        now, event, left = time.monotonic(), self._event, None
+        now, event, left = time.monotonic(), self._event, 0.0
         if event is not None and event.left is not None:
-            left = event.left - (now - self._event_came)
-        known: dict[str, Any] = {
-            "activity": self._activity,
-            "activity_seconds": now - self._activity_began,
-            "best_lnl": self._best,
-            "seconds": now - self._began,
-            "left": left if left is not None and left > 0 else None,
-            "later": self.later,
-        }
+            left = max(0.0, event.left - (now - self._event_came))
+        known = now - self._activity_began, self._best, now - self._began, left or None, self.later
         if event is not None and (event.stage == REPLICATE_STAGE or self._event_came > self._activity_began):
-            known |= {"activity": event.name, **name_counts(event)}
-        return Facts(**known)
+            return Facts(event.name, *known, *name_counts(event))
+        return Facts(self._activity, *known)
 
 
-def name_counts(event: plltool.Progress) -> dict[str, str]:
+def name_counts(event: plltool.Progress) -> tuple[str, str, str]:
     """Round, moves where there may be some, and the tree where several are climbed at the same time."""
     has_moves = event.radius or event.stage == PERTURB
-    return {
-        "round": event.count,
-        "moves": f"{event.moves} move{'s'[: event.moves != 1]}" if has_moves else "",
-        "tree": f"tree {event.start}" if event.start else "",
-    }
+    moves = f"{event.moves} move{'s'[: event.moves != 1]}" if has_moves else ""
+    return event.count, moves, f"tree {event.start}" if event.start else ""
 
 
 class JsonLines:
@@ -147,11 +137,6 @@ class JsonLines:
             with suppress(OSError):  # nobody reads it any more; the run goes on
                 self._stream.write(json.dumps({"event": event, **facts}) + "\n")
                 self._stream.flush()
-
-    def write_progress(self, event: plltool.Progress, seconds: float) -> None:
-        """An event without its moves, which are in the record; `seconds` count from the start of the command."""
-        told = {name: value for name, value in vars(event).items() if name != "chosen"}
-        self.write("progress", **told | {"seconds": round(seconds, 1)})
 
     def close(self) -> None:
         if self._stream is not None and self._stream is not sys.stderr:

@@ -130,7 +130,8 @@ class Reporter(logging.Handler):
         with self._lock:
             self._heartbeat.hear(event)
             seconds = self._heartbeat.seconds
-            self._json.write_progress(event, seconds)
+            told = {name: value for name, value in vars(event).items() if name != "chosen"}  # which is in the record
+            self._json.write("progress", **told | {"seconds": round(seconds, 1)})
             if event.stage != SAMPLE_STAGE or seconds >= self._next_line or event.round == event.n_rounds:
                 self._next_line = seconds + LINE_SECONDS
                 line = describe_progress(event, seconds, self._heartbeat.later)
@@ -242,12 +243,10 @@ class Reporter(logging.Handler):
 
 def describe_progress(event: plltool.Progress, seconds: float, later: str = "") -> str:
     """One round as a line for a log; `seconds` count from the start of the command."""
-    counts = heartbeat.name_counts(event)
-    tree = f"{counts['tree']:<8} " if counts["tree"] else ""
-    moves = f"  {counts['moves']}" if counts["moves"] else ""
-    return (
-        f"{seconds:9.1f} s  {tree}{event.name:<15} {counts['round']:<9} lnL {event.lnl:.6f}{moves}{_left(event, later)}"
-    )
+    count, moves, tree = heartbeat.name_counts(event)
+    begin = f"{seconds:9.1f} s  {tree:<8} " if tree else f"{seconds:9.1f} s  "
+    end = f"  {moves}{_left(event, later)}" if moves else _left(event, later)
+    return f"{begin}{event.name:<15} {count:<9} lnL {event.lnl:.6f}{end}"
 
 
 def _left(event: plltool.Progress, later: str) -> str:

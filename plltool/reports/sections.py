@@ -36,7 +36,7 @@ def describe_runs(records: Records) -> list[Section]:
     if records.all_runs:
         sections.append(_describe_alignment(next(iter(records.all_runs.values()))))
     if records.main is not None:
-        sections.append(_describe_model(records))
+        sections.append(_describe_model(records.main, records.model_choice))
     sections += made[AFTER_MODEL]
     found = [*records.left_out, *(str(warning) for run in records.all_runs.values() for warning in run["warnings"])]
     if records.supports is not None and not records.supports_are_of_main_tree:
@@ -156,8 +156,7 @@ _SHOWN_PARTS = 12  # more have only a line each
 _SHOWN_STATES = 25  # a longer list of frequencies is left to the record
 
 
-def _describe_model(records: Records) -> Section:
-    run = records.main or {}
+def _describe_model(run: Record, choice: Record | None) -> Section:
     content: list[Content] = []
     parts = run.get("parts", [])
     if "parameters" in run:
@@ -172,30 +171,23 @@ def _describe_model(records: Records) -> Section:
             content.append(Folded(f"Parameters of partition {part['name']}", _describe_part(part, part["name"])))
     elif parts:
         content += _describe_part(parts[0], "")
-    choice = records.model_choice
     if choice is not None:
         content += _describe_choice(choice)
     return Section("model", "Model", content)
 
 
-def count_parameters(run: Record) -> int:
-    """Free parameters of all models, and branch lengths, which each part has for itself if they are unlinked."""
-    nodes = parse_nodes(run["tree"], "the record")
-    n_branches = len(UnrootedNodes.of(nodes).ends) + (nodes.parents.count(0) == 2)  # a root has a place on its branch
-    n_trees = len(run["parts"]) if run["brlen"] == UNLINKED else 1
-    return int(run["parameters"]["n_free_parameters"]) + n_trees * n_branches
-
-
 def _describe_fit(run: Record, parts: list[Record]) -> dict[str, str]:
-    """The fit and its price."""
-    k, n = count_parameters(run), sum(part["n_sites"] for part in parts)
-    n_own = int(run["parameters"]["n_free_parameters"])
+    """The fit and its price: free parameters, and branch lengths, of which each part has its own if unlinked."""
+    nodes, n_own = parse_nodes(run["tree"], "the record"), int(run["parameters"]["n_free_parameters"])
+    n_branches = len(UnrootedNodes.of(nodes).ends) + (nodes.parents.count(0) == 2)  # a root has a place on its branch
+    n_lengths = (len(parts) if run["brlen"] == UNLINKED else 1) * n_branches
+    k, n = n_own + n_lengths, sum(part["n_sites"] for part in parts)
     specs = list(dict.fromkeys(part["parameters"]["spec"] for part in parts))
     facts = {"Model": shorten_model(specs[0]) if len(specs) == 1 else f"{len(parts)} partitions, see below"}
     if len(parts) > 1:
         facts["Branch lengths of partitions"] = run["brlen"]
     facts["Log-likelihood (lnL)"] = f"{run['lnl']:.4f}"
-    facts["Free parameters"] = f"{k}: {n_own} of the model, {k - n_own} branch lengths"
+    facts["Free parameters"] = f"{k}: {n_own} of the model, {n_lengths} branch lengths"
     for name in ("AIC", "AICc", "BIC"):
         value = information_score(name, run["lnl"], k, n)
         facts[name] = f"{value:.3f}" if abs(value) < float("inf") else "not defined: too few sites"

@@ -6,7 +6,7 @@ import heapq
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -26,6 +26,7 @@ class TreePicture(Block):
 
     nodes: RootedNodes  # the tree; labels of inner nodes are supports
     kinds: Sequence[tuple[str, str]]  # the kinds of these supports and their units, in the order of the labels
+    legend: str = field(default="", kw_only=True)  # what is said of a picture only, behind its caption
 
     def draw(self) -> tuple[TreeDrawing, str]:
         """The tree with its smallest clades collapsed where it is large, and the caption of the picture."""
@@ -44,7 +45,7 @@ class TreePicture(Block):
         `key` tells the names of its inputs from those of other trees.
         """
         drawing, caption = self.draw()
-        below = element("figcaption", caption)
+        below = element("figcaption", f"{caption} {self.legend}".rstrip())
         if not key:
             return element("figure", Markup(drawing._repr_html_()), below)
         toolbar = Markup(read_part("toolbar.html").replace("KEY", key))
@@ -78,7 +79,6 @@ class MarkedTree(TreePicture):
 
     marks: Sequence[Mark]  # of the branch above each node
     caption: str  # what the marks mean
-    legend: str = ""  # what only a picture shows
     keeps_root: bool = False  # whether the marks have a meaning only as seen from the root
     # if given, the marks of a collapsed clade add up: their texts are numbers, their bands roots of sums, of at most
     # this width
@@ -96,11 +96,6 @@ class MarkedTree(TreePicture):
         return made if made.time is None else replace(made, time=made.time.of_nodes(order))
 
     def draw(self) -> tuple[TreeDrawing, str]:
-        drawing, caption = self._draw_marked()
-        return drawing, f"{caption} {self.legend}".rstrip()
-
-    def _draw_marked(self) -> tuple[TreeDrawing, str]:
-        """The tree, and its caption without the legend."""
         shown, kept = _collapse_large(self.nodes)
         groups = [range(first, end) for first, end in pairwise([*kept, len(self.nodes.parents)])]
         marks = tuple(_join_marks([self.marks[node] for node in own], self.widest) for own in groups)
@@ -115,7 +110,7 @@ class MarkedTree(TreePicture):
         return facts
 
     def lines(self) -> list[str]:
-        drawing, caption = self._draw_marked()
+        drawing, caption = self.draw()
         return [*drawing.text(REPORT_WIDTH).rstrip("\n").split("\n"), "", *wrap(caption)]
 
 

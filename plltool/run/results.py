@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from plltool.alignment.patterns import Patterns
 from plltool.arrays import FloatArray
 from plltool.constants import COLLAPSE_LENGTH, CRITERIA, ROOT_NAME, UNLINKED
 from plltool.engine.requests import Counters
@@ -20,14 +19,12 @@ from plltool.io.table_reader import format_for, format_frequencies, format_sites
 from plltool.model import describe
 from plltool.model.candidates import information_score
 from plltool.model.model import Model
-from plltool.model.partition import Dataset
 from plltool.optimise.polish import Other
 from plltool.progress import Progress
 from plltool.reports.blocks import Row
 from plltool.reports.tree_blocks import Drawn
 from plltool.run.inputs import TreeLike
 from plltool.run.model_choice import ModelChoice, SchemeChoice
-from plltool.run.rooting import mean_tree, write_rooted
 from plltool.run.run_result import RunResult
 from plltool.run.site_rates import PerSiteRates
 from plltool.schema import Keys
@@ -309,28 +306,3 @@ class EvaluationResult(Result):
     def format_pmsf(self) -> str:
         """`pmsf` as `--site-frequencies` and IQ-TREE read it; InputError if it was not asked for."""
         return format_frequencies(self._asked_for("pmsf"))
-
-
-def describe_tree(
-    data: Dataset,
-    patterns: Sequence[Patterns],
-    models: Sequence[Model],
-    tree: Tree,
-    lnls: FloatArray,
-    outgroup: str | Sequence[str] | None,
-) -> tuple[dict[str, Any], list[str]]:
-    """The fields of a result that describe its tree, models and parts, and warnings."""
-    unlinked = tree.lengths.ndim > 1
-    shown = mean_tree(tree, np.array([part.n_sites for part in data.parts]))
-    newick, remarks = write_rooted(shown, outgroup)
-    parts = tuple(
-        PartResult(
-            *(part.name, part.ranges, part.n_sites, own.n_patterns, model.to_string(), model.scaler, lnl),
-            parameters=describe.describe_model(model),
-            newick=write_rooted(tree.with_lengths(tree.lengths[:, number]), outgroup)[0] if unlinked else None,
-        )
-        for number, (part, own, model, lnl) in enumerate(zip(data.parts, patterns, models, lnls.tolist(), strict=True))
-    )
-    scheme = describe.format_scheme(data, models)
-    fields = {"tree": shown, "newick": newick, "model": scheme, "models": tuple(models), "parts": parts}
-    return fields | {"parameters": describe.describe_parameters(models), "outgroup": outgroup}, remarks

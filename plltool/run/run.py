@@ -19,6 +19,7 @@ from plltool.engine.requests import Holder, work_of
 from plltool.errors import PlltoolWarning
 from plltool.hardware import Hardware
 from plltool.io.checkpoint import Checkpoint
+from plltool.model.describe import describe_model, describe_parameters, format_scheme
 from plltool.model.model import Model
 from plltool.model.partition import Dataset
 from plltool.processes.ranks import current
@@ -28,7 +29,7 @@ from plltool.run.inputs import TreeLike
 from plltool.run.likelihood import Likelihood
 from plltool.run.memory import plan_memory, until_answered
 from plltool.run.messages import Announced, announce_engine
-from plltool.run.results import describe_tree
+from plltool.run.results import PartResult
 from plltool.run.rooting import OutgroupLike, as_outgroup, mean_tree, write_rooted
 from plltool.run.task import Task
 from plltool.tree.topology import Tree
@@ -78,6 +79,7 @@ class Run:
         self._has_double = True
         self._asked = hardware
         self._began = began
+        self._part_sites = np.array([part.n_sites for part in data.parts])
 
     @cached_property
     def hardware(self) -> Hardware:
@@ -213,8 +215,7 @@ class Run:
         return Checkpoint(self.checkpoint, identity, self._show if shows_best else None)
 
     def _show(self, tree: Tree) -> str:
-        sites = np.array([part.n_sites for part in self.data.parts])
-        return write_rooted(mean_tree(self.task.whole(tree), sites), self.outgroup)[0]
+        return write_rooted(mean_tree(self.task.whole(tree), self._part_sites), self.outgroup)[0]
 
     def describe(
         self,
@@ -233,9 +234,26 @@ class Run:
         if not self._has_double:
             part_lnls, device = self._lnl_in_double(tree, models)
             lnl = {"lnl": float(part_lnls.sum()), "lnl_device": device}
-        described, rooting = describe_tree(self.data, self.task.parts, models, tree, part_lnls, self.outgroup)
+        described, rooting = self._describe_tree(tree, models, part_lnls)
         warnings = self.warn([*first, *rooting, *then])
         return {**described, **lnl, **self.known, "brlen": self.brlen, "seconds": self.seconds, "warnings": warnings}
+
+    def _describe_tree(
+        self, tree: Tree, models: Sequence[Model], part_lnls: FloatArray
+    ) -> tuple[dict[str, Any], list[str]]:
+        """The fields that tell of the tree, of its models and of the parts, and warnings of the outgroup."""
+        shown, parts = mean_tree(tree, self._part_sites), []
+        newick, remarks = write_rooted(shown, self.outgroup)
+        own_trees: list[str | None] = [None] * len(models)
+        if tree.lengths.ndim > 1:
+            own_trees = [write_rooted(tree.with_lengths(own), self.outgroup)[0] for own in tree.lengths.T]
+        of_parts = zip(self.data.parts, self.task.parts, models, part_lnls.tolist(), own_trees, strict=True)
+        for part, patterns, model, lnl, own in of_parts:
+            sizes = part.name, part.ranges, part.n_sites, patterns.n_patterns
+            parts.append(PartResult(*sizes, model.to_string(), model.scaler, lnl, describe_model(model), own))
+        fields = {"tree": shown, "newick": newick, "model": format_scheme(self.data, models), "models": tuple(models)}
+        fields |= {"parts": tuple(parts), "parameters": describe_parameters(models), "outgroup": self.outgroup}
+        return fields, remarks
 
     def warn(self, remarks: Sequence[str]) -> tuple[str, ...]:
         """Log the remarks; returns all warnings of the run."""
