@@ -37,6 +37,11 @@ def list_names(names: Iterable[str]) -> str:
     return listed if len(names) <= _MAX_LISTED else f"{listed} and {len(names) - _MAX_LISTED} more"
 
 
+def count(number: int, noun: str, several: str = "") -> str:
+    """A number of things, such as 1 site, 2 sites; `several` is the plural if it is not formed by an s."""
+    return f"{number} {noun if number == 1 else several or f'{noun}s'}"
+
+
 def show_size(n_bytes: int, up: bool = False) -> str:
     """A number of bytes for a message, such as 512K, rounded down or `up`; K is 1024 bytes."""
     for unit, power in (("G", 30), ("M", 20), ("K", 10)):

@@ -12,7 +12,7 @@ import numpy as np
 from plltool.alignment.states import DNA, EITHER, ILLEGAL_CODE, CodeArray, GradedSpace, StateSpace
 from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.constants import BASES, CONSTANT_SITES, MAX_CONSTANT_SITES, WHOLE
-from plltool.errors import InputError, show_name
+from plltool.errors import InputError, count, show_name
 
 _MAX_LISTED = 5  # states in one message
 
@@ -247,10 +247,6 @@ def sort_columns(codes: CodeArray, taxa: Sequence[int] | None = None) -> IndexAr
     return np.argsort(as_one_item, kind="stable")
 
 
-def count_noun(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def to_bytes(sequence: bytes | str) -> bytes:
     """A sequence as bytes; surrogate escapes become the bytes that they stand for."""
     return sequence.encode("utf-8", "surrogateescape") if isinstance(sequence, str) else sequence
@@ -259,7 +255,7 @@ def to_bytes(sequence: bytes | str) -> bytes:
 def _check_names_and_lengths(given: Sequences) -> None:
     """Raise InputError unless there are enough names, all different, and sequences as long as the first, not empty."""
     if len(given.names) < given.least:
-        found = "1 taxon" if len(given.names) == 1 else f"{len(given.names)} taxa"
+        found = count(len(given.names), "taxon", "taxa")
         raise InputError(f"{given.source}: found {found}, expected at least {given.least}")
     seen: dict[str, int] = {}
     for taxon, name in enumerate(given.names):

@@ -20,11 +20,11 @@ from hashlib import blake2b, sha256
 
 import numpy as np
 
-from plltool.alignment.alignment import MIN_TAXA, Alignment, count_noun
+from plltool.alignment.alignment import MIN_TAXA, Alignment
 from plltool.alignment.states import GradedSpace
 from plltool.arrays import BoolArray, FloatArray
 from plltool.constants import ROOT_NAME
-from plltool.errors import InputError, list_names
+from plltool.errors import InputError, count, list_names
 
 _COLUMN_CHUNK = 512  # columns that are looked at together
 _DIGEST_LETTERS = 16
@@ -87,17 +87,16 @@ def data_warnings(blocks: Sequence[Alignment]) -> list[str]:
                 break
         n_empty_columns += int(is_unknown.sum())
     if n_empty_columns:
-        warnings.append(f"{source}: {count_noun(n_empty_columns, 'column')} without data (only gaps)")
+        warnings.append(f"{source}: {count(n_empty_columns, 'column')} without data (only gaps)")
     is_empty = np.all([block.undetermined_counts == block.count_sites() for block in blocks], axis=0)
     empty_taxa = np.flatnonzero(is_empty).tolist()
     if empty_taxa:
-        found = "1 taxon" if len(empty_taxa) == 1 else f"{len(empty_taxa)} taxa"
         listed = list_names(names[taxon] for taxon in empty_taxa)
-        warnings.append(f"{source}: {found} without data (only gaps): {listed}")
+        warnings.append(f"{source}: {count(len(empty_taxa), 'taxon', 'taxa')} without data (only gaps): {listed}")
     groups = identical_groups(blocks)
     if groups:
         more = f" and {len(groups) - 1} more" if len(groups) > 1 else ""
-        found = count_noun(len(groups), "group")
+        found = count(len(groups), "group")
         listed = list_names(names[taxon] for taxon in groups[0])
         warnings.append(f"{source}: {found} of identical sequences: ({listed}){more}")
     if len(names) == MIN_TAXA:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plltool.alignment.alignment import Alignment, Sequences, check_characters, count_noun, show_character, sort_columns
+from plltool.alignment.alignment import Alignment, Sequences, check_characters, show_character, sort_columns
 from plltool.alignment.spaces import OWN_STATES, WIDTH, CodonSpace, NamedSpace
 from plltool.alignment.states import (
     ALLELES,
@@ -26,7 +26,7 @@ from plltool.alignment.states import (
     StateSpace,
 )
 from plltool.arrays import FloatArray, IndexArray, slices
-from plltool.errors import InputError, shorten
+from plltool.errors import InputError, count, shorten
 
 
 def encode(given: Sequences, states: StateSpace, sites: IndexArray) -> Alignment:
@@ -77,16 +77,16 @@ def _doubtful_warnings(
     """At most one line on characters that are read as undetermined but may mean something else."""
     is_doubtful = np.zeros(256, dtype=bool)
     is_doubtful[list(states.doubtful.encode("ascii"))] = True
-    count, first = 0, ""
+    n_doubtful, first = 0, ""
     for taxon, row in enumerate(rows):
         found = np.flatnonzero(is_doubtful[np.frombuffer(row, dtype=np.uint8)])
         if len(found) and not first:
             where = f"{given.describe_taxon(taxon)}, site {sites[found[0]] + 1}"
             first = f"{show_character(row, int(found[0]), given.sets)} in {where}"
-        count += len(found)
-    if not count:
+        n_doubtful += len(found)
+    if not n_doubtful:
         return ()
-    return (f"{given.source}: {count_noun(count, 'character')} of '{states.doubtful}' read as a gap, first {first}",)
+    return (f"{given.source}: {count(n_doubtful, 'character')} of '{states.doubtful}' read as a gap, first {first}",)
 
 
 def read_codons(

@@ -16,7 +16,7 @@ import click
 import plltool
 from plltool.cli.outputs import is_taken
 from plltool.constants import PERTURB, REPLICATE_STAGE
-from plltool.errors import InputError, explained
+from plltool.errors import InputError, count, explained
 
 JSON_TO_STDERR = "-"
 
@@ -109,7 +109,7 @@ class Heartbeat:
 def name_counts(event: plltool.Progress) -> tuple[str, str, str]:
     """Round, moves where there may be some, and the tree where several are climbed at the same time."""
     has_moves = event.radius or event.stage == PERTURB
-    moves = f"{event.moves} move{'s'[: event.moves != 1]}" if has_moves else ""
+    moves = count(event.moves, "move") if has_moves else ""
     return event.count, moves, f"tree {event.start}" if event.start else ""
 
 

@@ -29,7 +29,7 @@ from typing import NamedTuple
 from plltool import constants
 from plltool.alignment.spaces import data_name
 from plltool.alignment.states import MULTISTATE
-from plltool.errors import InputError, errors_at, show_name
+from plltool.errors import InputError, count, errors_at, show_name
 from plltool.io.alignment_formats import decode_name
 from plltool.io.files import read_text, source_name
 from plltool.io.nexus import Command, split_commands
@@ -334,9 +334,8 @@ def _choose(commands: Sequence[Command], source: str) -> Command | None:
     if not given:
         return None
     lines = ", ".join(str(command.line) for command in given)
-    words = "partition command" if len(given) == 1 else "partition commands"
     of_name = f", {len(named)} of them with the name {show_name(wanted)}" if wanted else ""
-    found = f"found {len(given)} {words} (lines {lines}){of_name}"
+    found = f"found {count(len(given), 'partition command')} (lines {lines}){of_name}"
     raise InputError(f"{source}: {found}, expected one, or 'set partition = NAME;' with the name of one")
 
 

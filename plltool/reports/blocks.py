@@ -183,11 +183,6 @@ def share(value: float) -> str:
     return f"{100.0 * value:.1f} %"
 
 
-def count(number: int, noun: str) -> str:
-    """A number of things, which are several unless there is one."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def duration(seconds: float) -> str:
     """A time in the units that suit it."""
     if seconds < 60:

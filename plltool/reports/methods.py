@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from plltool.constants import VERSION
-from plltool.reports.blocks import count
+from plltool.errors import count
 from plltool.reports.plots import read_part
 from plltool.reports.records import Record, Records
 

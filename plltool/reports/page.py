@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from plltool.constants import VERSION
+from plltool.errors import count
 from plltool.io.newick import parse_nodes
-from plltool.reports.blocks import REPORT_WIDTH, Content, Items, Row, Section, Table, count, write_html, write_lines
+from plltool.reports.blocks import REPORT_WIDTH, Content, Items, Row, Section, Table, write_html, write_lines
 from plltool.reports.plots import Markup, element, read_part
 from plltool.reports.tree_blocks import Drawn, MarkedTree, TreePicture
 

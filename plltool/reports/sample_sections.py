@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from plltool.constants import ENOUGH_DEVIATION, ENOUGH_SIZE, LINKED
+from plltool.errors import count
 from plltool.io.newick import parse_nodes
-from plltool.reports.blocks import Cell, Content, Plot, Section, Table, count, duration, share
+from plltool.reports.blocks import Cell, Content, Plot, Section, Table, duration, share
 from plltool.reports.methods import Methods, list_words, read_table, tell_models
 from plltool.reports.picture import Mark, TimeScale
 from plltool.reports.plots import Markup, draw_points, draw_traces

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from plltool.errors import show_name
+from plltool.errors import count, show_name
 from plltool.io.newick import parse_nodes
 from plltool.progress import name_stage
-from plltool.reports.blocks import Cell, Content, Folded, Items, Plot, Section, Table, count, duration
+from plltool.reports.blocks import Cell, Content, Folded, Items, Plot, Section, Table, duration
 from plltool.reports.methods import Methods, list_words, read_table, tell_model
 from plltool.reports.picture import POOR_COLOUR, Mark
 from plltool.reports.plots import Markup, draw_path

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from plltool.constants import CRITERIA, SIGNIFICANCE, UNLINKED
+from plltool.errors import count
 from plltool.io.newick import parse_nodes
 from plltool.model.candidates import information_score
 from plltool.model.describe import EQUAL_RATES, is_at_bound, shorten_model
 from plltool.registry import AFTER_MODEL, AFTER_TREE, BEFORE_TREE, IN_REPORTS
-from plltool.reports.blocks import Cell, Content, Folded, Items, Plot, Section, Table, count, duration, score, share
+from plltool.reports.blocks import Cell, Content, Folded, Items, Plot, Section, Table, duration, score, share
 from plltool.reports.methods import Methods
 from plltool.reports.plots import draw_bars, draw_named_bars
 from plltool.reports.records import Record, Records
@@ -137,7 +138,7 @@ def _describe_alignment(run: Record) -> Section:
     columns = ("Taxon", "Gaps and unknown characters", of)
     content.append(Table("Taxa, sorted by proportion of gaps", columns, rows))
     n_deviating = sum(cell.mark == "bad" for _, _, cell in rows)
-    found = "1 taxon" if n_deviating == 1 else f"{n_deviating} taxa"
+    found = count(n_deviating, "taxon", "taxa")
     content.append(
         f"A chi-square test compares the composition of each taxon with the average: {found} with p < {SIGNIFICANCE:g}."
         " Standard models assume that composition does not differ. With many taxa or partitions, some differences are"

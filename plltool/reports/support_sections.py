@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from statistics import median
 
 from plltool.constants import GCF, SCF, SCFL, SUPPORT_KINDS, TEST_LEVEL
+from plltool.errors import count
 from plltool.io.newick import parse_nodes
-from plltool.reports.blocks import Cell, Content, Items, Plot, Section, Table, count, share
+from plltool.reports.blocks import Cell, Content, Items, Plot, Section, Table, share
 from plltool.reports.methods import Methods, list_words, read_table
 from plltool.reports.picture import FAIR_COLOUR, GOOD_COLOUR, POOR_COLOUR, Mark
 from plltool.reports.plots import draw_histogram, draw_path, draw_points

@@ -6,9 +6,10 @@ import math
 from statistics import median
 
 from plltool.constants import SURE_WEIGHT
+from plltool.errors import count
 from plltool.io.jplace import Jplace, JplaceRow
 from plltool.io.newick import parse_nodes
-from plltool.reports.blocks import Block, Content, Plot, Section, Table, count
+from plltool.reports.blocks import Block, Content, Plot, Section, Table
 from plltool.reports.methods import Methods
 from plltool.reports.picture import Mark, TimeScale
 from plltool.reports.plots import draw_histogram, draw_points

@@ -26,7 +26,7 @@ from plltool.constants import (
     SPRTA,
     UNLINKED,
 )
-from plltool.errors import InputError, check_least, shorten
+from plltool.errors import InputError, check_least, count, shorten
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.model.describe import format_scheme
 from plltool.model.model import GROUPS, Model
@@ -124,8 +124,7 @@ class Likelihood(Parameters, Density):
         bounded = np.clip(self._tree.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
         n_changed = int(np.count_nonzero(bounded != self._tree.lengths))
         self._tree.lengths[:] = bounded
-        lengths = "1 branch length" if n_changed == 1 else f"{n_changed} branch lengths"
-        return (f"{lengths} outside {LENGTH_RANGE} moved to the bound",) if n_changed else ()
+        return (f"{count(n_changed, 'branch length')} outside {LENGTH_RANGE} moved to the bound",) if n_changed else ()
 
     def __repr__(self) -> str:
         """One line; it computes nothing."""

@@ -20,7 +20,7 @@ from plltool.alignment.states import DNA, MULTISTATE
 from plltool.arrays import FloatArray
 from plltool.constants import DEFAULT_BRANCH_LENGTH, MIN_BRANCH_LENGTH, SIGNIFICANCE, UNLINKED
 from plltool.engine.select import NUMPY_REASON
-from plltool.errors import InputError, show_name
+from plltool.errors import InputError, count, show_name
 from plltool.hardware import Hardware
 from plltool.io.files import nan_to_null
 from plltool.model.describe import describe_parameters, shorten_model
@@ -173,8 +173,7 @@ def refuse_invariable(spec: ModelSpec, part: Part, added: Sequence[int]) -> None
         return
     columns = part.sites[may_be_invariable(part.alignment)]
     if len(columns):
-        number = "1 column" if len(columns) == 1 else f"{len(columns)} columns"
-        found = f"found {number} in which all taxa have or may have the same state"
+        found = f"found {count(len(columns), 'column')} in which all taxa have or may have the same state"
         where = f"{_where(part.alignment, part.name and show_name(part.name))}{found}, first column {columns.min() + 1}"
         raise InputError(f"{where}; expected variable columns only for model {spec.shown}")
 

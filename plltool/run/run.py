@@ -16,7 +16,7 @@ from plltool.alignment.facts import digest_data
 from plltool.arrays import FloatArray
 from plltool.constants import DEFAULT_SEED, VERSION
 from plltool.engine.requests import Holder, work_of
-from plltool.errors import PlltoolWarning
+from plltool.errors import PlltoolWarning, count
 from plltool.hardware import Hardware
 from plltool.io.checkpoint import Checkpoint
 from plltool.model.describe import describe_model, describe_parameters, format_scheme
@@ -96,12 +96,11 @@ class Run:
         for warning in data.warnings:
             log.warning(warning)
         several = f", {n_parts} partitions" if n_parts > 1 else ""
-        patterns = "1 pattern" if n_patterns == 1 else f"{n_patterns} patterns"
         n_added = sum(data.constant_sites)
         added = f" with {n_added} constant ones added" if n_added else ""
         weighted = f" in {data.n_columns} columns with weights" if data.is_weighted else ""
-        size = f"{data.n_sequences} taxa, {data.n_sites} sites{weighted}{added}, {patterns}{several}"
-        log.info("alignment: %s: %s", data.source, size)
+        size = f"{data.n_sequences} taxa, {data.n_sites} sites{weighted}{added}"
+        log.info("alignment: %s: %s, %s%s", data.source, size, count(n_patterns, "pattern"), several)
         n_duplicates = data.n_taxa - len(self.task.names)
         if n_duplicates:
             what = "1 duplicate sequence is" if n_duplicates == 1 else f"{n_duplicates} duplicate sequences are"

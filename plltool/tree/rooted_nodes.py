@@ -12,6 +12,7 @@ import numpy as np
 
 from plltool.arrays import FloatArray, IndexArray, IntArray
 from plltool.constants import NO_NODE
+from plltool.errors import count
 
 if TYPE_CHECKING:
     from plltool.tree.topology import Tree
@@ -47,8 +48,8 @@ class RootedNodes:
 
     def describe_negative(self, source: str) -> list[str]:
         """A warning of negative lengths, if there are any."""
-        count = f"{self.n_negative} negative branch length{'s'[: self.n_negative != 1]}"
-        return [f"{source}: {count} read as 0"] if self.n_negative else []
+        lengths = count(self.n_negative, "negative branch length")
+        return [f"{source}: {lengths} read as 0"] if self.n_negative else []
 
     @classmethod
     def of_tree(cls, tree: Tree) -> RootedNodes:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TypeAlias
 
-from plltool.errors import InputError, list_names, show_name
+from plltool.errors import InputError, count, list_names, show_name
 from plltool.io.files import source_name
 from plltool.io.table_reader import SampleDate, as_date, parse_date, read_dates
 
@@ -36,9 +36,8 @@ def match_dates(
     if missing:
         remarks.append(f"{source}: no date is given for {list_names(missing)}; it is taken as unknown")
     if others:
-        number = "1 date" if len(others) == 1 else f"{len(others)} dates"
         first = show_name(others[0]) + places[others[0]]
-        remarks.append(f"{source}: {number} of taxa that are not in the alignment, first {first}")
+        remarks.append(f"{source}: {count(len(others), 'date')} of taxa that are not in the alignment, first {first}")
     return {name: found.get(name) for name in names}, source, remarks
 
 

@@ -15,7 +15,7 @@ from plltool.analyses.placement.branches import Places, free_branches, optimise_
 from plltool.arrays import BoolArray, FloatArray, IndexArray, likelihood_weights, slices
 from plltool.engine.requests import Counters, Holder, work_of
 from plltool.engine.storage import Slots
-from plltool.errors import InputError, show_name
+from plltool.errors import InputError, count, show_name
 from plltool.hardware import Hardware
 from plltool.model.model import Model
 from plltool.model.partition import Dataset
@@ -70,7 +70,7 @@ def encode_queries(files: Sequence[Sequences], data: Dataset) -> Queries:
     empty = tuple(names[query] for query in np.flatnonzero(~known).tolist())
     remarks = [line for own in warnings for line in own]
     if empty:
-        number = "1 query" if len(empty) == 1 else f"{len(empty)} queries"
+        number = count(len(empty), "query", "queries")
         remarks.append(f"{number} without data (only gaps) not placed, first {show_name(empty[0])}")
     return Queries(
         tuple(tuple(names[query] for query in members) for members in groups.values()),
