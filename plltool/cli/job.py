@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from glob import escape
 from itertools import pairwise
 from pathlib import Path
 
@@ -99,11 +100,8 @@ def own_prefix(prefix: Path) -> Path:
 
 def _files(prefix: Path) -> list[Path]:
     """All files of a prefix, those in the folders of its checkpoints, too."""
-    found: list[Path] = []
-    for path in sorted(prefix.parent.glob("*")):
-        if path.name.startswith(f"{prefix.name}."):
-            found += [path] if path.is_file() else [inner for inner in sorted(path.rglob("*")) if inner.is_file()]
-    return found
+    paths = sorted(prefix.parent.glob(f"{escape(prefix.name)}.*"))
+    return [inner for path in paths for inner in (path, *sorted(path.rglob("*"))) if inner.is_file()]
 
 
 def end(code: int, message: str, kind: str) -> None:

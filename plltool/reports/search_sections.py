@@ -50,11 +50,9 @@ def describe_search(records: Records, methods: Methods) -> list[Section]:
         matrix = [(str(number), *map(str, row)) for number, row in enumerate(between, start=1)]
         heads = [number for number, *_ in matrix]
         content.append(Table("Robinson-Foulds distances between these trees", ("Start tree", *heads), matrix))
-    rounds: dict[str, list[Record]] = {}
-    for event in trace:
-        rounds.setdefault(event["stage"], []).append(event)
     stages = []
-    for stage, events in rounds.items():
+    for stage in dict.fromkeys(event["stage"] for event in trace):
+        events = [event for event in trace if event["stage"] == stage]
         moves, best = sum(event["moves"] for event in events), max(event["lnl"] for event in events)
         stages.append((STAGES.get(stage, stage), str(len(events)), str(moves), f"{best:.4f}"))
     if stages:

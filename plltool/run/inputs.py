@@ -136,14 +136,6 @@ def resolve_scheme(data: Sequences, scheme: Scheme, brlen: str = DEFAULT_LINKAGE
     return cut, _make_models(None, scheme, cut, brlen)
 
 
-def as_models(given: ModelLike | None, data: Dataset, brlen: str = DEFAULT_LINKAGE) -> list[Model]:
-    """Models for the parts of an alignment; arguments and errors as in `resolve_inputs`.
-
-    Empirical frequencies are those of the part.
-    """
-    return _make_models(given, _as_scheme(given), data, brlen)
-
-
 def _make_models(given: ModelLike | None, scheme: Scheme, data: Dataset, brlen: str) -> list[Model]:
     """The models of a scheme that was made from `given`; errors as in `resolve_inputs`."""
     check_one_of("brlen", brlen, LINKAGES)

@@ -38,7 +38,7 @@ from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.polish import Other, PolishRound, polish
 from plltool.progress import Listener, Progress, ignore
 from plltool.run.engines import open_engine
-from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_models, as_tree, link_lengths, resolve_inputs
+from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_tree, cut_inputs, link_lengths, resolve_inputs
 from plltool.run.memory import evaluation_slots, search_slots
 from plltool.run.messages import remarks_on_optima
 from plltool.run.rooting import OutgroupLike, mean_tree, write_rooted
@@ -323,7 +323,7 @@ class Likelihood(Parameters, Density):
         another number of rate categories, and for per-site rates.
         """
         refuse_site_rates(self._likelihood.models, "the likelihood under several models")
-        proposals = [as_models(model, self.data, self._brlen) for model in models]
+        proposals = [cut_inputs(self.data, model, self._brlen)[1] for model in models]
         for parts in proposals:
             for model, own in zip(parts, self._likelihood.models, strict=True):
                 found, expected = model.components().n_components, own.components().n_components

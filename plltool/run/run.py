@@ -109,13 +109,8 @@ class Run:
             shown = ", ".join(dict.fromkeys(str(model.spec) for model in defaults))
             log.info("model: %s, the default; search --model auto chooses one", shown)
 
-    def ask(self, attempt: Callable[[Hardware], T], hardware: Hardware | None = None) -> T:
-        """What `attempt` returns, see `until_answered`; on the hardware of the run unless another is given.
-
-        What is asked later begins with the memory and the device that answered.
-        """
-        if hardware is not None:
-            return until_answered(attempt, hardware)
+    def ask(self, attempt: Callable[[Hardware], T]) -> T:
+        """What `attempt` returns, see `until_answered`; the next begins with the memory and device that answered."""
 
         def here(hardware: Hardware) -> T:
             self.hardware = hardware
@@ -123,39 +118,29 @@ class Run:
 
         return until_answered(here, self.hardware, self._asked)
 
-    def ask_likelihood(
-        self,
-        ask: Callable[[Likelihood], T],
-        tree: TreeLike,
-        models: Sequence[Model],
-        hardware: Hardware | None = None,
-        **held: Any,
-    ) -> T:
-        """What `ask` returns of the likelihood of a tree of all taxa, which holds what these keywords say.
-
-        It is on the hardware of the run unless another is given.
-        """
+    def ask_likelihood(self, ask: Callable[[Likelihood], T], tree: TreeLike, models: Sequence[Model], **held: Any) -> T:
+        """What `ask` returns of the likelihood of a tree of all taxa, which holds what these keywords say."""
 
         def attempt(hardware: Hardware) -> T:
             with Likelihood(self.data, tree, models, brlen=self.brlen, **held, **asdict(hardware)) as likelihood:
                 return ask(likelihood)
 
-        return self.ask(attempt, hardware)
+        return self.ask(attempt)
 
     def _lnl_in_double(self, tree: Tree, models: Sequence[Model]) -> tuple[FloatArray, str]:
         """The lnL of the parts, computed in double precision, and the device that did: the best one, or numpy."""
-        hardware = replace(self._asked, device="auto", precision="double", vw=None, share=None)
+
+        def attempt(hardware: Hardware) -> tuple[FloatArray, str]:
+            how: dict[str, Any] = {"brlen": self.brlen, "lnl_only": True, **asdict(hardware)}
+            with Likelihood(self.data, tree, models, **how) as likelihood:
+                return likelihood.part_lnl(), likelihood.engine.device_name
+
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PlltoolWarning)  # it suffices if there is numpy
-            found = self.ask_likelihood(
-                lambda likelihood: (likelihood.part_lnl(), likelihood.engine.device_name),
-                tree,
-                models,
-                hardware,
-                lnl_only=True,
-            )
-        log.info("lnL in double precision: %.6f, on %s", found[0].sum(), found[1])
-        return found
+            hardware = replace(self._asked, device="auto", precision="double", vw=None, share=None)
+            lnls, device = until_answered(attempt, hardware)
+        log.info("lnL in double precision: %.6f, on %s", lnls.sum(), device)
+        return lnls, device
 
     def engine_opened(self, engine: Announced, reason: str, hardware: Hardware) -> None:
         """Log the device of an engine, and why it was chosen."""

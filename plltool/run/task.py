@@ -98,8 +98,11 @@ class Task:
         self, rng: np.random.Generator, parts: Sequence[Patterns] = (), weights: FloatArray | None = None
     ) -> Tree:
         """A parsimony tree of the patterns of all parts, or of others; `weights` (n_patterns,) in place of theirs."""
-        masks, own = concatenate(parts or self.parts)
-        tree = parsimony_tree(masks, own if weights is None else weights, self.names, rng, self.constraint)
+        given = parts or self.parts
+        masks = np.concatenate([part.masks for part in given], axis=1)
+        if weights is None:
+            weights = np.concatenate([part.weights for part in given])
+        tree = parsimony_tree(masks, weights, self.names, rng, self.constraint)
         return tree.unlink(len(self.parts)) if self.unlinked else tree
 
     def start_tree(self, kind: str | Tree, number: int) -> Tree:
@@ -112,11 +115,6 @@ class Task:
             return self.parsimony_tree(rng)
         tree = random_tree(self.names, rng) if self.constraint is None else self.constraint.random_tree(rng)
         return tree.unlink(len(self.parts)) if self.unlinked else tree
-
-
-def concatenate(parts: Sequence[Patterns]) -> tuple[npt.NDArray[np.unsignedinteger], FloatArray]:
-    """The sets of states (n_taxa, n_patterns) and the weights (n_patterns,) of all parts."""
-    return np.concatenate([part.masks for part in parts], axis=1), np.concatenate([part.weights for part in parts])
 
 
 DIGEST_LETTERS = 16
