@@ -267,28 +267,29 @@ def _compare_many(
     task: Task, pairs: Iterable[tuple[str, plltool.Comparison | PlltoolError]], show: Callable[[list[str]], None]
 ) -> None:
     """Print a line for each comparison as soon as there is one, and exit."""
-    records: list[dict[str, Any]] = []
-    n_agree = n_differ = n_failed = 0
+    records, counts = list[dict[str, Any]](), dict.fromkeys(("agree", "differ", "failed"), 0)
     if not task.as_json:
         heads = "alignment", "taxa", "sites", "lnL of a", "difference", "RF", "score", "s of a", "s of b", ""
         show([_row(*heads)])
     for path, found in pairs:
         name = Path(path).name
         if isinstance(found, Exception):
-            n_failed += 1
-            record, line = {"error": str(found)}, f"{name}: failed: {found}"
+            outcome, record, line = "failed", {"error": str(found)}, f"{name}: failed: {found}"
         else:
-            n_agree += found.agree
-            n_differ += not found.agree
+            outcome = "agree" if found.agree else "differ"
             record, line = found.as_record(), _describe_briefly(name, found)
+        counts[outcome] += 1
         records.append({"alignment": path, **record})
         if not task.as_json:
             show([line])
-    counts = {"n_agree": n_agree, "n_differ": n_differ, "n_failed": n_failed}
-    verdict = f"{len(records)} alignments: {n_agree} agree, {n_differ} differ, {n_failed} failed"
-    whole = {"agree": n_agree == len(records), **counts, "alignments": records, "command": given_command()}
+    verdict = f"{len(records)} alignments: {', '.join(f'{number} {own}' for own, number in counts.items())}"
+    whole: dict[str, Any] = {
+        "agree": counts["agree"] == len(records),
+        **{f"n_{own}": number for own, number in counts.items()},
+    }
+    whole |= {"alignments": records, "command": given_command()}
     print_results([verdict], json.dumps(whole, indent=1) if task.as_json else None)
-    end(EXIT_DIFFERENT if n_differ else EXIT_FAILED if n_failed or not records else 0)
+    end(EXIT_DIFFERENT if counts["differ"] else EXIT_FAILED if counts["failed"] or not records else 0)
 
 
 def _describe_briefly(name: str, found: plltool.Comparison) -> str:

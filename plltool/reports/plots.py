@@ -201,6 +201,5 @@ def _svg(content: Sequence[Markup], height: float) -> Markup:
 
 
 def _bar(x: float, y: float, width: float, height: float, text: str) -> Markup:
-    numbers = {"x": x, "y": y, "width": width, "height": height}
-    written = {key: f"{value:.1f}" for key, value in numbers.items()}
-    return element("rect", element("title", text), class_="bar", **written)
+    size = {"width": f"{width:.1f}", "height": f"{height:.1f}"}
+    return element("rect", element("title", text), class_="bar", x=f"{x:.1f}", y=f"{y:.1f}", **size)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plltool.arrays import FloatArray, IntArray
+from plltool.arrays import FloatArray
 from plltool.constants import DRAWING_WIDTH
 from plltool.errors import InputError
 from plltool.reports import picture
@@ -45,10 +45,15 @@ def draw_characters(nodes: RootedNodes, width: int, labels: bool = True, ascii_o
     columns = _columns(nodes, lengths, least, scale)
     cells = np.zeros((max(rows) + 1, max(columns) + 1), dtype=np.int32)
     for node, below in enumerate(children):
-        for child in below:
-            _draw_branch(cells, rows[node], columns[node], rows[child], columns[child])
+        column, below_rows = columns[node], [rows[child] for child in below]
+        for child, row in zip(below, below_rows, strict=True):
+            cells[row, column] |= RIGHT
+            cells[row, column + 1 : columns[child]] |= LEFT | RIGHT
+        if below:
+            cells[below_rows[0] : below_rows[-1], column] |= DOWN
+            cells[below_rows[0] + 1 : below_rows[-1] + 1, column] |= UP
         if below and node:
-            cells[rows[node], columns[node]] |= LEFT
+            cells[rows[node], column] |= LEFT
     lines = [[LINES.get(int(cell), " ") for cell in row] for row in cells]
     for node, text in enumerate(texts):
         if text and node:
@@ -80,17 +85,6 @@ def _columns(nodes: RootedNodes, lengths: FloatArray, least: FloatArray, scale: 
     for node, parent in enumerate(nodes.parents[1:], start=1):
         columns[node] = columns[parent] + steps[node]
     return columns
-
-
-def _draw_branch(cells: IntArray, top_row: int, left: int, row: int, right: int) -> None:
-    """The line from a node down or up to the row of its child, and along it."""
-    first, last = min(top_row, row), max(top_row, row)
-    if first < last:
-        cells[first + 1 : last, left] |= UP | DOWN
-        cells[top_row, left] |= DOWN if row > top_row else UP
-        cells[row, left] |= UP if row > top_row else DOWN
-    cells[row, left] |= RIGHT
-    cells[row, left + 1 : right] |= LEFT | RIGHT
 
 
 # --- any picture ------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
@@ -59,8 +60,13 @@ class RunResult(Recorded, Shown):
 
 def software_versions() -> dict[str, str]:
     """Versions of Python and of the libraries on which digits may depend."""
-    found = {"Python": platform.python_version()}
-    for library in LIBRARIES:
+    return {"Python": platform.python_version()} | installed_versions(LIBRARIES)
+
+
+def installed_versions(packages: Sequence[str]) -> dict[str, str]:
+    """The versions of those packages that are installed."""
+    found = {}
+    for package in packages:
         with suppress(metadata.PackageNotFoundError):
-            found[library] = metadata.version(library)
+            found[package] = metadata.version(package)
     return found

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from plltool.engine.layout import default_lanes
@@ -15,6 +13,7 @@ from plltool.engine.opencl.environment import advise_on_gpus, describe_offer
 from plltool.engine.select import describe_problems, explain_numpy, explain_rank, rank_devices
 from plltool.engine.several import all_indices
 from plltool.errors import DeviceError, PlltoolWarning
+from plltool.run.run_result import installed_versions
 
 PACKAGES = ("pyopencl", "pocl-binary-distribution", "intel-opencl-rt", "matplotlib")
 INSTALL_LINES = (
@@ -47,10 +46,6 @@ def devices() -> dict[str, Any]:
     except DeviceError as error:
         found, failures = [], [str(error)]
     rows = [_describe_device(device) for device in found]
-    packages: dict[str, str | None] = dict.fromkeys(PACKAGES)
-    for package in PACKAGES:
-        with suppress(PackageNotFoundError):
-            packages[package] = version(package)
     return {
         "environment": describe_offer(),
         "devices": rows,
@@ -58,7 +53,7 @@ def devices() -> dict[str, Any]:
         "auto": _automatic(found, failures, {row["index"]: row["problem"] for row in rows}),
         "all": all_indices([device for device, row in zip(found, rows, strict=True) if row["problem"] is None]),
         "install": [] if any(row["problem"] is None for row in rows) else list(INSTALL_LINES),
-        "packages": packages,
+        "packages": dict.fromkeys(PACKAGES) | installed_versions(PACKAGES),
         "advice": [] if any(row["type"] == "gpu" for row in rows) else advise_on_gpus(),
     }
 
