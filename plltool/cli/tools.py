@@ -283,11 +283,9 @@ def _compare_many(
         if not task.as_json:
             show([line])
     verdict = f"{len(records)} alignments: {', '.join(f'{number} {own}' for own, number in counts.items())}"
-    whole: dict[str, Any] = {
-        "agree": counts["agree"] == len(records),
-        **{f"n_{own}": number for own, number in counts.items()},
-    }
-    whole |= {"alignments": records, "command": given_command()}
+    numbers: dict[str, Any] = {f"n_{own}": number for own, number in counts.items()}
+    numbers |= {"alignments": records, "command": given_command()}
+    whole = {"agree": counts["agree"] == len(records), **numbers}
     print_results([verdict], json.dumps(whole, indent=1) if task.as_json else None)
     end(EXIT_DIFFERENT if counts["differ"] else EXIT_FAILED if counts["failed"] or not records else 0)
 
