@@ -182,7 +182,6 @@ def usage_errors_in_colour() -> Iterator[None]:
     except click.UsageError as error:
         if type(error).show is not click.UsageError.show:
             raise
-        message = _NOT_A_NUMBER.sub(
-            lambda found: f"found {found[1]}, expected {NUMBERS[found[2]]}.", error.format_message()
-        )
-        raise UsageProblem(message, error.ctx) from error
+        message = error.format_message()
+        shown = _NOT_A_NUMBER.sub(lambda found: f"found {found[1]}, expected {NUMBERS[found[2]]}.", message)
+        raise UsageProblem(shown, error.ctx) from error

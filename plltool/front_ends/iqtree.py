@@ -153,10 +153,8 @@ def _choose_model(given: Given, task: Task) -> Any:
     if kinds and kinds - {"R"} != {"E", "I", "G", "I+G"}:
         found = f"-mrate: found {given.text('rate_kinds')}, expected E,I,G,I+G or E,I,G,I+G,R"
         raise UsageError(f"{found}, because plltool always compares the first four")
-    how: dict[str, Any] = {
-        "criterion": given.text("criterion", "BIC"),
-        "candidates": split_words(given.text("candidates")),
-    }
+    how: dict[str, Any] = {"criterion": given.text("criterion", "BIC")}
+    how["candidates"] = split_words(given.text("candidates"))
     how |= {"free_rates": "R" in kinds if kinds else free_rates, "seed": task.seed, **task.hardware}
     how["max_rates"] = given.number("max_rates", SELECTION_MAX_RATES)
     if task.parts:
@@ -166,10 +164,8 @@ def _choose_model(given: Given, task: Task) -> Any:
         task.session.write("best_scheme", choice.scheme)
         task.session.write("best_scheme.nex", texts.write_scheme(choice.scheme))
     else:
-        how |= {
-            "ascertainment": "+ASC" in task.choice,
-            "also": [*map(texts.spell_here, split_words(given.text("also")))],
-        }
+        also = list(map(texts.spell_here, split_words(given.text("also"))))
+        how |= {"ascertainment": "+ASC" in task.choice, "also": also}
         given.refuse_rest()
         choice = plltool.select_model(task.data, **how)
         task.session.write("model.gz", gzip.compress(texts.report_choice(choice).encode(), mtime=0))

@@ -146,9 +146,8 @@ def _read_rows(path: Path, columns: tuple[str, ...]) -> tuple[Row, ...]:
     """The rows of a table that plltool wrote, none if there is no file; InputError if it lacks one of the columns."""
     if not path.exists():
         return ()
-    header, *lines = (
-        line.split("\t") for line in read_content(path).decode("utf-8", "surrogateescape").rstrip("\n").split("\n")
-    )
+    text = read_content(path).decode("utf-8", "surrogateescape").rstrip("\n")
+    header, *lines = (line.split("\t") for line in text.split("\n"))
     if missing := [column for column in columns if column not in header]:
         raise InputError(f"{path}: line 1: found no column {', '.join(missing)}, expected {', '.join(columns)}")
     for number, fields in enumerate(lines, start=2):

@@ -196,9 +196,8 @@ def _describe_agreement(run: Record, name: str) -> Section:
     text = f"The credible set, which holds 95 % of the {_source(run)} probability, {has}"
     content.append(f"{text}. The file is {name}.credible.tsv.")
     first = "" if n_trees == len(listed) else f", the first {len(listed)} of {n_trees}"
-    ranked = [
-        (str(rank), f"{own['probability']:.4f}", f"{own['cumulative']:.4f}") for rank, own in enumerate(listed, start=1)
-    ]
+    shares = [[f"{own[key]:.4f}" for key in ("probability", "cumulative")] for own in listed]
+    ranked = [(str(rank), *own) for rank, own in enumerate(shares, start=1)]
     content.append(Table(f"Credible set of topologies{first}", ("Topology", "Probability", "Cumulative"), ranked))
     return Section("agreement", "Trees of the runs", content)
 
@@ -251,9 +250,8 @@ def _tell_samples(run: Record, methods: Methods) -> list[str]:
         f" {options['sample_every']} generations. The first {count(run['burnin_samples'], 'sample')}{of_each}"
         f" {'was' if run['burnin_samples'] == 1 else 'were'} discarded as burn-in."
     )
-    lengths = (
-        methods.cite("Zhang, Rannala & Yang 2012") if run["priors"].get("lengths", "").startswith("gammadir") else ""
-    )
+    is_compound = run["priors"].get("lengths", "").startswith("gammadir")
+    lengths = methods.cite("Zhang, Rannala & Yang 2012") if is_compound else ""
     priors = [
         f"{prior} for {PRIORS.get(kind, kind)}{lengths if kind == 'lengths' else ''}"
         for kind, prior in run["priors"].items()

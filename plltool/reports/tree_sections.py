@@ -180,10 +180,8 @@ def _tabulate(found: Jplace, weights: list[float], numbers: list[int], best: Bes
     edge_of = {node: edge for edge, node in found.node_of.items()}
     names_of = _name_branches(found.nodes)
     order = sorted((node for node in edge_of if weights[node] > 0), key=lambda node: (-weights[node], edge_of[node]))
-    rows = [
-        (names_of[node], str(edge_of[node]), str(numbers[node]), f"{weights[node]:.3f}")
-        for node in order[:MOST_BRANCHES]
-    ]
+    shown = order[:MOST_BRANCHES]
+    rows = [(names_of[node], str(edge_of[node]), str(numbers[node]), f"{weights[node]:.3f}") for node in shown]
     header = ("Branch", "Edge number in jplace", "Queries with best placement", "Sum of weights")
     listed = []
     for query, place in best[:MOST_QUERIES]:

@@ -222,16 +222,14 @@ class Run:
         warnings = self.warn([*first, *rooting, *then])
         return {**described, **lnl, **self.known, "brlen": self.brlen, "seconds": self.seconds, "warnings": warnings}
 
-    def _describe_tree(
-        self, tree: Tree, models: Sequence[Model], part_lnls: FloatArray
-    ) -> tuple[dict[str, Any], list[str]]:
+    def _describe_tree(self, tree: Tree, models: Sequence[Model], lnls: FloatArray) -> tuple[dict[str, Any], list[str]]:
         """The fields that tell of the tree, of its models and of the parts, and warnings of the outgroup."""
         shown, parts = mean_tree(tree, self._part_sites), []
         newick, remarks = write_rooted(shown, self.outgroup)
         own_trees: list[str | None] = [None] * len(models)
         if tree.lengths.ndim > 1:
             own_trees = [write_rooted(tree.with_lengths(own), self.outgroup)[0] for own in tree.lengths.T]
-        of_parts = zip(self.data.parts, self.task.parts, models, part_lnls.tolist(), own_trees, strict=True)
+        of_parts = zip(self.data.parts, self.task.parts, models, lnls.tolist(), own_trees, strict=True)
         for part, patterns, model, lnl, own in of_parts:
             sizes = part.name, part.ranges, part.n_sites, patterns.n_patterns
             parts.append(PartResult(*sizes, model.to_string(), model.scaler, lnl, describe_model(model), own))

@@ -44,10 +44,7 @@ class PerSiteRates:
     @Keys("lnl model", parts=[(None, Keys("rates:float[] shares:float[] categories:int[]"))])
     def as_record(self) -> dict[str, Any]:
         """All but the model objects, for a record."""
-        parts = [
-            None if part is None else {name: values.tolist() for name, values in vars(part).items()}
-            for part in self.parts
-        ]
+        parts = [part and {name: values.tolist() for name, values in vars(part).items()} for part in self.parts]
         return {"parts": parts}
 
     def describe(self) -> str:

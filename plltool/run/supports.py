@@ -136,9 +136,8 @@ class Supports(Recorded, Shown):
     def nexus(self) -> str:
         """The tree as NEXUS, all kinds being named annotations such as ``[&fbp=97,tbe=0.98]``, which FigTree reads."""
         columns = [[f"{kind}={label}" for label in self.labels_of(kind)] for kind in self.kinds]
-        return write_nexus(
-            self.newick_with([f"[&{','.join(labels)}]" for labels in zip(*columns, strict=True)]), "supports"
-        )
+        labels = [f"[&{','.join(own)}]" for own in zip(*columns, strict=True)]
+        return write_nexus(self.newick_with(labels), "supports")
 
     def labels_of(self, kind: str) -> list[str]:
         """(n_edges,) the labels of one kind; "NA" at the branches of tips, and where nothing tells."""

@@ -19,7 +19,7 @@ from plltool.errors import InputError, PlltoolError, explained, shorten
 from plltool.hardware import Hardware
 from plltool.io.alignment_formats import NAMES_HINT
 from plltool.io.alignment_reader import looks_like_alignment, read_alignment
-from plltool.io.files import Recorded, read_record, source_name
+from plltool.io.files import FileName, Recorded, read_record, source_name
 from plltool.io.newick import parse_newick
 from plltool.progress import Listener, Move, Progress, StopSearch, ignore, log
 from plltool.registry import ANALYSES
@@ -49,7 +49,7 @@ class ComparedRun:
     record: dict[str, Any]
 
     @classmethod
-    def of_record(cls, path: str | os.PathLike[str]) -> ComparedRun:
+    def of_record(cls, path: FileName) -> ComparedRun:
         """A run by its JSON record; InputError if it cannot be read."""
         source = source_name(path)
         record = read_record(path)
@@ -252,13 +252,10 @@ def _read_trace(given: Any, source: str) -> tuple[Progress, ...]:
     return tuple(events)
 
 
-def compare_records(
-    a: str | os.PathLike[str], b: str | os.PathLike[str], tolerance: float = COMPARE_TOLERANCE
-) -> Comparison:
+def compare_records(a: FileName, b: FileName, tolerance: float = COMPARE_TOLERANCE) -> Comparison:
     """Compare two runs by their JSON records; InputError if one cannot be read, or they are of other data."""
     comparison = Comparison(ComparedRun.of_record(a), ComparedRun.of_record(b), tolerance)
-    differing = sorted(set(comparison.a.tree.names) ^ set(comparison.b.tree.names))
-    if differing:
+    if set(comparison.a.tree.names) != set(comparison.b.tree.names):
         raise InputError(f"{comparison.b.label}: found a tree of other taxa than in {comparison.a.label}")
     digests = [run.record.get("data", {}).get("digest") for run in (comparison.a, comparison.b)]
     if None not in digests and digests[0] != digests[1]:
@@ -273,7 +270,7 @@ def compare(
     b: Hardware,
     *,
     model: ModelLike | None = None,
-    partitions: str | os.PathLike[str] | None = None,
+    partitions: FileName | None = None,
     brlen: str = DEFAULT_LINKAGE,
     constraint: TreeLike | None = None,
     start: TreeLike = "parsimony",
@@ -332,7 +329,7 @@ def _stop_after(earlier: Iterator[int], _: Progress) -> None:
 
 
 def compare_record_folders(
-    a: str | os.PathLike[str], b: str | os.PathLike[str], tolerance: float = COMPARE_TOLERANCE
+    a: FileName, b: FileName, tolerance: float = COMPARE_TOLERANCE
 ) -> Iterator[tuple[str, Comparison | PlltoolError]]:
     """`compare_records` of the records of searches with the same name in two folders, in the order of names.
 
@@ -355,14 +352,14 @@ def compare_record_folders(
             yield name, problem
 
 
-def _files_of(folder: str | os.PathLike[str]) -> list[Path]:
+def _files_of(folder: FileName) -> list[Path]:
     """The files of a folder; InputError if it cannot be read."""
     with explained(f"{os.fspath(folder)}: cannot read the folder"):
         return sorted(path for path in Path(folder).iterdir() if path.is_file())
 
 
 def compare_folder(
-    folder: str | os.PathLike[str], a: Hardware, b: Hardware, *, names: str | None = None, **how: Any
+    folder: FileName, a: Hardware, b: Hardware, *, names: str | None = None, **how: Any
 ) -> Iterator[tuple[str, Comparison | PlltoolError]]:
     """`compare` on all alignments of a folder, one after another; an error takes the place of its comparison.
 
