@@ -228,7 +228,11 @@ def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tre
     Raises InputError if it cannot be read, is not accepted, is not binary, or its taxa are not `names`.
     """
     if names[0] == ROOT_NAME and not (isinstance(given, Tree) and given.is_rooted):
-        return _with_root(given if isinstance(given, Tree) else as_tree(given, names[1:], several), names)
+        tree = given if isinstance(given, Tree) else as_tree(given, names[1:], several)
+        rooted = as_tree(add_root(tree, *(tree.root_place or (0, 0.5))), names)
+        rooted.warnings = tuple(warning for warning in tree.warnings if ROOT_REMOVED not in warning)
+        rooted.root_is_given = tree.root_place is not None
+        return rooted
     if isinstance(given, Tree):
         differing = sorted(set(given.names) ^ set(names))
         if differing:
@@ -247,14 +251,6 @@ def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tre
     if isinstance(given, (str, PathLike)):
         return read_tree(given, names, unlinked=several)
     return tree_from_object(given, names)
-
-
-def _with_root(tree: Tree, names: Sequence[str]) -> Tree:
-    """The tree with the root that it was read with, or with one on its first branch."""
-    rooted = as_tree(add_root(tree, *(tree.root_place or (0, 0.5))), names)
-    rooted.warnings = tuple(warning for warning in tree.warnings if ROOT_REMOVED not in warning)
-    rooted.root_is_given = tree.root_place is not None
-    return rooted
 
 
 def as_constraint(given: TreeLike, names: Sequence[str]) -> Constraint | None:
