@@ -236,9 +236,8 @@ def _count_pairs(alignment: Alignment) -> Iterator[FloatArray]:
             # (taxa * states, sites) 1 where a taxon has this one state; sums below 2^24 are exact
             tables = single[codes].swapaxes(1, 2).reshape(-1, codes.shape[1])
             own = tables[: n_rows * n_states]
-            if alignment.weights is not None:
-                own = own * alignment.weights[start : start + _SITE_CHUNK]
-            counts += own @ tables.T
+            weighted = own if alignment.weights is None else own * alignment.weights[start : start + _SITE_CHUNK]
+            counts += weighted @ tables.T
         met = counts.reshape(n_rows, n_states, len(rows), n_states)
         for taxon in range(min(n_rows, len(rows) - 1)):
             yield met[taxon, :, taxon + 1 :].swapaxes(0, 1)
