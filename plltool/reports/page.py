@@ -1,27 +1,20 @@
-"""A report as one HTML file, which loads nothing and is readable without JavaScript, and as text; notebooks."""
+"""A report as one HTML file, which loads nothing and is readable without JavaScript, and as text."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import math
 from collections.abc import Sequence
-from typing import Any
 
 from plltool.constants import VERSION
-from plltool.errors import count
-from plltool.io.newick import parse_nodes
-from plltool.reports.blocks import REPORT_WIDTH, Content, Items, Row, Section, Table, write_html, write_lines
+from plltool.reports.blocks import REPORT_WIDTH, Section, write_html, write_lines
 from plltool.reports.plots import Markup, element, read_part
-from plltool.reports.tree_blocks import Drawn, MarkedTree, TreePicture
+from plltool.reports.tree_blocks import TreePicture
 
 HTML_BEGIN = (  # by which a report is known
     '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="generator" content="plltool '
 )
 TEXT_BEGIN = "Report of plltool "  # likewise, as text
-SHOWN_ROWS = 12  # of a table
-_WIDEST = 48  # letters of a cell
-_LARGE = 100.0  # numbers beyond this have decimals, others significant digits
 
 
 def write_html_page(prefix: str, sections: Sequence[Section]) -> str:
@@ -69,29 +62,3 @@ def write_text_page(prefix: str, sections: Sequence[Section]) -> str:
         lines += ["", section.title.upper(), "-" * len(section.title)]
         lines += [line for own in section.content if (written := write_lines(own)) for line in ("", *written)]
     return "\n".join(lines) + "\n"
-
-
-def write_result(title: str, drawn: Drawn | None, rows: Sequence[Row], warnings: Sequence[str]) -> str:
-    """A result as HTML; the parameters are what `Shown` knows of it."""
-    content: list[Content] = [title.strip("<>")]
-    if isinstance(drawn, MarkedTree):
-        content.append(drawn)
-    elif drawn is not None:
-        newick, kinds = drawn
-        content.append(TreePicture(parse_nodes(newick, "the tree").ladderized(), kinds))
-    if rows:
-        more = len(rows) - SHOWN_ROWS
-        caption = f"The first {SHOWN_ROWS} of {len(rows)} rows of to_dataframe()" if more > 0 else "to_dataframe()"
-        written = [[_write_value(value) for value in row.values()] for row in rows[:SHOWN_ROWS]]
-        content.append(Table(caption, tuple(rows[0]), written))
-    if warnings:
-        content += [f"{count(len(warnings), 'warning')}:", Items(warnings)]
-    style = element("style", Markup(read_part("notebook.css")))
-    return element("div", style, *map(write_html, content), class_="plltool")
-
-
-def _write_value(value: Any) -> str:
-    if isinstance(value, float):
-        return "-" if math.isnan(value) else f"{value:.3f}" if abs(value) > _LARGE else f"{value:.4g}"
-    text = ", ".join(map(_write_value, value)) if isinstance(value, tuple) else str(value)
-    return "-" if value is None else text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"

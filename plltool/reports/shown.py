@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from plltool.errors import InputError
+from plltool.errors import InputError, count
+from plltool.io.newick import parse_nodes
 from plltool.progress import Progress
-from plltool.reports.blocks import Row
-from plltool.reports.tree_blocks import Drawn
+from plltool.reports.blocks import Content, Items, Row, Table, write_html
+from plltool.reports.plots import Markup, element, read_part
+from plltool.reports.tree_blocks import Drawn, MarkedTree, TreePicture
 
 if TYPE_CHECKING:
     import pandas
+
+
+SHOWN_ROWS = 12  # of a table
+_WIDEST = 48  # letters of a cell
+_LARGE = 100.0  # numbers beyond this have decimals, others significant digits
 
 
 class Shown:
@@ -32,9 +40,22 @@ class Shown:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: static HTML, which takes the colours of the page."""
-        from plltool.reports.page import write_result
-
-        return write_result(repr(self), self._drawn(), self._rows(), getattr(self, "warnings", ()))
+        drawn, rows, warnings = self._drawn(), self._rows(), getattr(self, "warnings", ())
+        content: list[Content] = [repr(self).strip("<>")]
+        if isinstance(drawn, MarkedTree):
+            content.append(drawn)
+        elif drawn is not None:
+            newick, kinds = drawn
+            content.append(TreePicture(parse_nodes(newick, "the tree").ladderized(), kinds))
+        if rows:
+            more = len(rows) - SHOWN_ROWS
+            caption = f"The first {SHOWN_ROWS} of {len(rows)} rows of to_dataframe()" if more > 0 else "to_dataframe()"
+            written = [[_write_value(value) for value in row.values()] for row in rows[:SHOWN_ROWS]]
+            content.append(Table(caption, tuple(rows[0]), written))
+        if warnings:
+            content += [f"{count(len(warnings), 'warning')}:", Items(warnings)]
+        style = element("style", Markup(read_part("notebook.css")))
+        return element("div", style, *map(write_html, content), class_="plltool")
 
     def to_dataframe(self) -> pandas.DataFrame:
         """The table of the result for pandas, with a row for each of what it is about; the class lists the columns.
@@ -49,6 +70,13 @@ class Shown:
         except ImportError:
             raise InputError("a DataFrame needs pandas: pip install 'plltool[notebook]'") from None
         return pandas.DataFrame(rows)
+
+
+def _write_value(value: Any) -> str:
+    if isinstance(value, float):
+        return "-" if math.isnan(value) else f"{value:.3f}" if abs(value) > _LARGE else f"{value:.4g}"
+    text = ", ".join(map(_write_value, value)) if isinstance(value, tuple) else str(value)
+    return "-" if value is None else text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"
 
 
 _PER_CENT = 100.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -33,6 +32,7 @@ from plltool.engine.several import (
 from plltool.engine.storage import Slots
 from plltool.hardware import Hardware, format_share
 from plltool.io.checkpoint import recorded_item
+from plltool.io.files import FileName
 from plltool.model.checks import Ascertainment
 from plltool.model.components import Components
 from plltool.model.model import Model
@@ -247,10 +247,7 @@ class Opening:
 
 
 def settle_share(
-    parts: Sequence[Patterns],
-    models: Sequence[Model],
-    hardware: Hardware,
-    checkpoint: str | os.PathLike[str] | None = None,
+    parts: Sequence[Patterns], models: Sequence[Model], hardware: Hardware, checkpoint: FileName | None = None
 ) -> Hardware:
     """The same hardware; several devices have names, and shares by which they divide the patterns.
 
