@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from contextlib import ExitStack
 from typing import Any
 
 import click
@@ -252,8 +251,7 @@ def _describe_bootstrap(found: plltool.BootstrapResult) -> list[str]:
 def genes(task: Task) -> None:
     outputs = task.outputs
     outputs.claim()
-    with task.reporter() as reporter, ExitStack() as stack:
-        stack.enter_context(outputs.checkpointed())
+    with task.reporter() as reporter, outputs.checkpointed():
         how = task.keywords("seed", "brlen", "workers", "data_type", "names", "outgroup", "hardware")
         how |= {"options": task.effort, "quartets": task.scf, "likelihood": task.scfl, "listener": reporter.progress}
         how["checkpoint"], how["search_checkpoint"] = outputs.checkpoints

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
@@ -103,11 +103,10 @@ class Task:
         """A run on an alignment that can be interrupted, and continues from its checkpoint."""
         self.outputs.claim()
         reporter = self.reporter()
-        with reporter, reporter.interrupts_wait(), ExitStack() as stack:
+        with reporter, reporter.interrupts_wait():
             data = self.read_alignment(self.alignment)
-            # after the input, so that --redo loses nothing if that is wrong
-            stack.enter_context(self.outputs.checkpointed())
-            yield reporter, data
+            with self.outputs.checkpointed():  # after the input, so that --redo loses nothing if that is wrong
+                yield reporter, data
 
     def analyse_tree(
         self,

@@ -38,10 +38,7 @@ OURS = "# written by `plltool front-ends`\n"
 def check(task: Task) -> None:
     with Reporter(quiet=True):
         facts = plltool.check(task.read_alignment(task.alignment), task.model, **task.keywords("hardware"))
-    if task.as_json:
-        print_line(json.dumps(facts, indent=1))
-    else:
-        print_results(_describe_check(facts))
+    print_results(_describe_check(facts), json.dumps(facts, indent=1) if task.as_json else None)
 
 
 def _describe_check(facts: dict[str, Any]) -> list[str]:
@@ -152,10 +149,7 @@ def beagle_library(task: Task) -> None:
 @command
 def devices(task: Task) -> None:
     found = plltool.devices()
-    if task.as_json:
-        print_line(json.dumps(found, indent=2))
-    else:
-        print_results(format_devices(found).splitlines())
+    print_results(format_devices(found).splitlines(), json.dumps(found, indent=2) if task.as_json else None)
 
 
 def format_devices(report: dict[str, Any]) -> str:
@@ -198,8 +192,7 @@ def bench(task: Task) -> None:
         done = plltool.bench(task.hardware, task.states, task.shapes or None, task.repetitions, quick=task.quick)
     if task.output:
         plltool.write_text(task.output, done.to_json(given_command()) + "\n")
-    lines = done.describe() + ([] if old is None else done.describe_ratios(old, str(task.compare)))
-    print_results(lines)
+    print_results([*done.describe(), *([] if old is None else done.describe_ratios(old, str(task.compare)))])
 
 
 # --- compare --------------------------------------------------------------------------------------------------

@@ -127,7 +127,7 @@ def support(task: Task) -> None:
     with Reporter(quiet=False):
         found = plltool.supports(task.tree, task.replicates, task.supports, task.outgroup)
         task.outputs.finish(found.texts())
-    print_results([*found.describe(), *task.outputs.describe()], found.to_json() if task.as_json else None)
+    task.print(found, found.describe())
 
 
 # --- pictures and files of trees ------------------------------------------------------------------------------
@@ -151,8 +151,7 @@ def show(task: Task) -> None:
         for path, word in named.items():
             write = plltool.write_text if word == "svg" else plltool.write_bytes
             write(path, getattr(drawing, word)(task.width or DRAWING_WIDTH, task.supports, task.unrooted))
-    for path in named:
-        print_results([f"picture: {path}"])
+    print_results([f"picture: {path}" for path in named])
     if not named:
         columns = task.width or shutil.get_terminal_size().columns
         text = drawing.text(columns, task.supports, task.ascii_only or not _prints_lines())
