@@ -13,22 +13,13 @@ from plltool.alignment.patterns import Patterns, invariable_columns
 from plltool.alignment.states import CodeArray, GradedSpace, StateSpace
 from plltool.arrays import IndexArray
 from plltool.constants import MASK_STATES
+from plltool.engine import several
 from plltool.engine.base import Engine, EngineData
 from plltool.engine.categories import AscertainedEngine, CategoryEngine
 from plltool.engine.composite import Composite
 from plltool.engine.layout import DataShape
 from plltool.engine.requests import Holder
 from plltool.engine.select import make_engine, make_site_engine
-from plltool.engine.several import (
-    Devices,
-    RankShards,
-    find_used_devices,
-    measure_shares,
-    measure_speed,
-    name_devices,
-    of_rank,
-    rank_memory,
-)
 from plltool.engine.storage import Slots
 from plltool.hardware import Hardware, format_share
 from plltool.io.checkpoint import recorded_item
@@ -186,7 +177,8 @@ def open_engine(
     """
     hardware = settle_share(parts, models, hardware)
     plan = plan_shards(parts, models, screening)
-    opening = Opening(slots, hardware, profile, Devices(find_used_devices(hardware)) if hardware.is_several else None)
+    devices = several.Devices(several.find_used_devices(hardware)) if hardware.is_several else None
+    opening = Opening(slots, hardware, profile, devices)
     engine = opening.open_all(plan.engine)
     if plan.screen:
         cuts = np.cumsum([part.n_patterns for part in parts])[:-1]
@@ -206,7 +198,7 @@ class Opening:
     slots: Slots
     hardware: Hardware
     profile: bool
-    devices: Devices | None
+    devices: several.Devices | None
     rough: bool = False
     reasons: list[str] = field(default_factory=list)
 
@@ -227,8 +219,9 @@ class Opening:
         """An engine for patterns, which ranks or devices divide."""
         make, ranks = partial(self._open_one, shard), current()
         if ranks is not None:
-            share = rank_memory(ranks, self.hardware)
-            return RankShards(ranks, data, part_patterns, partial(make, hardware=self.hardware, memory_share=share))
+            share = several.rank_memory(ranks, self.hardware)
+            make = partial(make, hardware=self.hardware, memory_share=share)
+            return several.RankShards(ranks, data, part_patterns, make)
         if self.devices is not None:
             return self.devices.open(data, part_patterns, make)
         return make(data, part_patterns, self.hardware, 1.0)
@@ -255,9 +248,9 @@ def settle_share(
     fast each device is with the largest shape of parts, see `measure_speed`. They are measured once in a process. A
     rank of an MPI job has one device, see `of_rank`. Raises DeviceError if one of the devices cannot be used.
     """
-    hardware, ranks = name_devices(hardware), current()
+    hardware, ranks = several.name_devices(hardware), current()
     if ranks is not None:
-        return of_rank(ranks, hardware)
+        return several.of_rank(ranks, hardware)
     if not hardware.is_several or hardware.share is not None:
         return hardware
     recorded = recorded_item(checkpoint, "share")
@@ -267,6 +260,6 @@ def settle_share(
     measured = (replace(hardware, memory=None), shard.components.n_states)
     if measured not in _MEASURED:
         components = shard.components.category(0) if shard.categories else shard.components
-        measure = partial(measure_speed, shard.data, shard.shape, components)
-        _MEASURED[measured] = measure_shares(find_used_devices(hardware), measure)
+        measure = partial(several.measure_speed, shard.data, shard.shape, components)
+        _MEASURED[measured] = several.measure_shares(several.find_used_devices(hardware), measure)
     return replace(hardware, share=_MEASURED[measured])

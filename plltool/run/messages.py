@@ -7,15 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from plltool.alignment import facts
 from plltool.alignment.alignment import Alignment
-from plltool.alignment.facts import (
-    composition,
-    may_be_invariable,
-    p_values,
-    shared_frequencies,
-    symmetry_statistics,
-    without_root,
-)
 from plltool.alignment.states import DNA, MULTISTATE
 from plltool.arrays import FloatArray
 from plltool.constants import DEFAULT_BRANCH_LENGTH, MIN_BRANCH_LENGTH, SIGNIFICANCE, UNLINKED
@@ -117,7 +110,7 @@ def compare_pairs(alignment: Alignment) -> tuple[dict[str, dict[str, Any]], floa
         return None
     found, differing = [], []
     for pairs in _count_pairs(alignment):
-        found.append(p_values(*symmetry_statistics(pairs)))
+        found.append(facts.p_values(*facts.symmetry_statistics(pairs)))
         n_both, n_same = pairs.sum(axis=(1, 2)), np.trace(pairs, axis1=1, axis2=2)
         differing.append(np.where(n_both > 0, 1.0 - n_same / np.maximum(n_both, 1.0), np.nan))
     values, shares = np.concatenate(found), np.concatenate(differing)
@@ -127,7 +120,7 @@ def compare_pairs(alignment: Alignment) -> tuple[dict[str, dict[str, Any]], floa
     rows = zip(*(nan_to_null(column.tolist()) for column in columns), strict=True)
     keys = ("significant", "others", "p_value")
     tests = {name: dict(zip(keys, row, strict=True)) for name, row in zip(TESTS, rows, strict=True)}
-    frequencies = shared_frequencies(alignment)
+    frequencies = facts.shared_frequencies(alignment)
     unrelated = 1.0 - frequencies @ frequencies
     return tests, float(np.median(known) / unrelated) if len(known) and unrelated > 0 else None
 
@@ -157,7 +150,7 @@ def remarks_on_data(data: Dataset, models: Sequence[Model], brlen: str) -> list[
             remarks += _remarks_on_constant_sites(part, model)
         remarks += _remarks_on_states(part)
     for part in data.parts:
-        remarks += _remarks_on_composition(without_root(part.alignment), part.name)
+        remarks += _remarks_on_composition(facts.without_root(part.alignment), part.name)
     return remarks
 
 
@@ -171,7 +164,7 @@ def refuse_invariable(spec: ModelSpec, part: Part, added: Sequence[int]) -> None
         raise InputError(f"{part.alignment.source}: {found}; expected one of the two")
     if spec.ascertainment is None or spec.ascertainment.kind != "lewis":
         return
-    columns = part.sites[may_be_invariable(part.alignment)]
+    columns = part.sites[facts.may_be_invariable(part.alignment)]
     if len(columns):
         found = f"found {count(len(columns), 'column')} in which all taxa have or may have the same state"
         where = f"{_where(part.alignment, part.name and show_name(part.name))}{found}, first column {columns.min() + 1}"
@@ -183,7 +176,7 @@ def _remarks_on_constant_sites(part: Part, model: Model) -> list[str]:
     kind = part.alignment.states.name
     if model.spec.ascertainment is not None or kind not in (DNA.name, MULTISTATE) or part.n_sites < FEW_SITES:
         return []
-    if may_be_invariable(part.alignment).any():
+    if facts.may_be_invariable(part.alignment).any():
         return []
     hint = "if they are variable characters only, +ASC_LEWIS in the model corrects the lengths for it"
     if kind == DNA.name:
@@ -211,7 +204,7 @@ def _remarks_on_composition(alignment: Alignment, name: str) -> list[str]:
     """A warning of taxa whose composition differs at 5 %, corrected for the number of taxa (Bonferroni)."""
     shape = (alignment.states.n_states - 1) / 2
     critical = 2 * gamma_quantile(shape, 1 - SIGNIFICANCE / alignment.n_taxa)
-    values = composition(alignment)
+    values = facts.composition(alignment)
     n_deviating = int(np.sum(values > critical))
     if not n_deviating:
         return []

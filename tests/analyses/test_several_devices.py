@@ -119,11 +119,11 @@ def test_a_run_goes_on_with_the_shares_of_its_checkpoint(few, tmp_path, monkeypa
     """Another measurement would give other sums; without the record of the first one the checkpoint is refused."""
     monkeypatch.setattr(files, "CHECKPOINT_PATIENCE", 0.0)
     monkeypatch.setattr(engines, "_MEASURED", {})
-    monkeypatch.setattr(engines, "measure_shares", lambda *_: (0.7, 0.3))
+    monkeypatch.setattr(engines.several, "measure_shares", lambda *_: (0.7, 0.3))
     run = {"device": ["numpy", "numpy"], "checkpoint": tmp_path / "saved", **SETTINGS}
     expected = search(few, **run)
     monkeypatch.setattr(engines, "_MEASURED", {})
-    monkeypatch.setattr(engines, "measure_shares", lambda *_: (0.2, 0.8))
+    monkeypatch.setattr(engines.several, "measure_shares", lambda *_: (0.2, 0.8))
     events = []
     again = search(few, listener=events.append, **run)
     assert (again.newick, float(again.lnl).hex()) == (expected.newick, float(expected.lnl).hex())
