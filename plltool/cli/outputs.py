@@ -97,6 +97,7 @@ class Outputs:
                 echo_message(f"{folder}: the checkpoint's mark is damaged; resuming", WARNING)
         rows = [row for row in self._table if not (row.is_checkpoint or row.is_derived)]
         claims = [(row.ending, path) for row in rows for path in self._paths(row)]
+        by_prefix = [path for _, path in claims]
         claims += [(str(path), path) for path in named_outputs()]
         own = {row.ending for row in rows if row.is_log}
         if is_lost:
@@ -106,9 +107,7 @@ class Outputs:
         if self.resumes or mark.get("command") == given_command():
             own |= set(mark.get("files", ()))
         may_go = [path for name, path in claims if name in own]
-        claim_files(
-            [path for _, path in claims], self._redo, may_go, [path for row in rows for path in self._paths(row)]
-        )
+        claim_files([path for _, path in claims], self._redo, may_go, by_prefix)
         self._claimed = sorted({*(row.ending for row in rows), *(name for name, _ in claims), *own})
         for folder in self.checkpoints:
             if folder.exists() and not folder.is_dir():
@@ -226,9 +225,8 @@ class Outputs:
         if self._prefix is None:
             return [f"tree: {tree}"] if tree else []
         rows = sorted(self._table, key=lambda row: row.is_log)
-        return [
-            f"{row.what}: {path}" for row in rows for path in self._paths(row) if path in self._written or row.is_log
-        ]
+        told = [(row, path) for row in rows for path in self._paths(row) if path in self._written or row.is_log]
+        return [f"{row.what}: {path}" for row, path in told]
 
 
 def named_outputs() -> list[Path]:

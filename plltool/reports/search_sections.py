@@ -26,15 +26,14 @@ def describe_search(records: Records, methods: Methods) -> list[Section]:
     run = records.runs["search"]
     methods.say(_tell_run(run, methods))
     lnls, trace = run["start_lnls"], run.get("trace", [])
-    content: list[Content] = [
-        {
-            "Start trees": str(len(lnls)),
-            "Seed": str(run["seed"]),
-            "Rounds": str(len(trace)),
-            "Subtrees moved": str(sum(event["moves"] for event in trace)),
-            "Time": duration(run["seconds"]),
-        }
-    ]
+    facts = {
+        "Start trees": str(len(lnls)),
+        "Seed": str(run["seed"]),
+        "Rounds": str(len(trace)),
+        "Subtrees moved": str(sum(event["moves"] for event in trace)),
+        "Time": duration(run["seconds"]),
+    }
+    content: list[Content] = [facts]
     if trace:
         caption = "Log-likelihood against time: each dot is a round of the search, coloured by stage"
         content.append(Plot(_plot_trace(trace), caption))
