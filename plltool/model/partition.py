@@ -115,11 +115,10 @@ class Dataset:
         return [compress(part.alignment) for part in self.parts]
 
 
-def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
+def cut_alignment(given: Sequences, scheme: Scheme) -> Dataset:
     """Cut an alignment into parts."""
     check_files(scheme, given.source)
-    text = given if isinstance(given, Sequences) else None
-    added = text.constant_sites if text else ()
+    added = given.constant_sites
     model, is_whole = scheme[0].model, scheme == (PartSpec(scheme[0].model),)
     if added and not is_whole:
         refuse_constant_sites(given.source, "parts")
@@ -132,17 +131,16 @@ def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
     else:
         encoded = [_encode_part(given, spec, own) for spec, own in zip(scheme, sites, strict=True)]
     refuse_no_data(encoded)
-    weights, parts = text.column_weights if text else None, list[Part]()
+    weights, parts = given.column_weights, list[Part]()
     for spec, own, block in zip(scheme, sites, encoded, strict=True):
-        pair = block, own.reshape(-1, block.states.width if text else 1)[: block.n_sites]
+        pair = block, own.reshape(-1, block.states.width)[: block.n_sites]
         cut, columns = _sort(*(pair if weights is None else _weigh(*pair, weights)))
         ranges = to_ranges(own) if REMAINDER in spec.ranges else spec.ranges
         parts.append(Part(spec.name, ", ".join(map(str, ranges)).replace(".", str(n_columns)), columns, cut))
     blocks = [part.alignment for part in parts]
     n_sites = n_columns if weights is None else int(weights.sum())
     warnings = tuple(_find_warnings(given, scheme, sites, encoded, blocks))
-    names_are, is_weighted = (text.names_are, bool(text.site_weights)) if text else (WHOLE, False)
-    about = given.source, n_sites, n_columns, tuple(parts), warnings, names_are, added, is_weighted
+    about = given.source, n_sites, n_columns, tuple(parts), warnings, given.names_are, added, bool(given.site_weights)
     return Dataset(blocks[0].names, *about)
 
 
@@ -176,28 +174,24 @@ def _sort(block: Alignment, sites: IndexArray) -> tuple[Alignment, IndexArray]:
     return replace(block, names=names, codes=codes, weights=weights), sites[order]
 
 
-def _whole(given: Sequences | Alignment, model: ModelSpec | None) -> Alignment:
+def _whole(given: Sequences, model: ModelSpec | None) -> Alignment:
     """The whole alignment; InputError for a model of other data."""
-    if isinstance(given, Sequences) and given.kinds:
+    if given.kinds:
         words = ", ".join(kind.word for kind in given.kinds)
         raise InputError(f"{given.source}: found data of several kinds ({words}), expected a model for each partition")
-    states = given.states or spaces.detect_states(given.rows) if isinstance(given, Sequences) else given.states
+    states = given.states or spaces.detect_states(given.rows)
     wanted = _space_of(model)
     told = (GENOTYPES.name, PHASED_GENOTYPES.name)  # whose characters other data may have; so with a user's own states
-    tells_data = model is not None and (model.data in told or model.data.startswith(spaces.OWN_STATES))
-    if isinstance(given, Sequences) and model is not None and tells_data:
+    if model is not None and (model.data in told or model.data.startswith(spaces.OWN_STATES)):
         return encode(given, spaces.find_space(model.data, model.n_states), np.arange(given.n_sites))
-    if isinstance(given, Sequences) and not given.told and given.table is None:
+    if not given.told and given.table is None:
         _refuse_mixture(given, states, model)
         states = _believe(wanted, states, given)
-    of_letters = isinstance(given, Sequences) and wanted is not None and wanted.letters is states
+    of_letters = wanted is not None and wanted.letters is states
     if model is not None and model.data != states.name and not of_letters:
         of_vcf = states is GENOTYPES  # which --data-type does not change
         hint = "" if of_vcf else " (--data-type says what the data are, if they were taken for something else)"
         raise InputError(f"{given.source}: {_describe_misfit(states.name, model)}{hint}")
-    if isinstance(given, Alignment):
-        check_states(given, model)
-        return given
     return encode(given, wanted or spaces.settle_space(states, given.rows, given.sets), np.arange(given.n_sites))
 
 
@@ -233,27 +227,20 @@ def _refuse_mixture(given: Sequences, states: StateSpace, model: ModelSpec | Non
     )
 
 
-def _encode_part(given: Sequences | Alignment, spec: PartSpec, sites: IndexArray) -> Alignment:
+def _encode_part(given: Sequences, spec: PartSpec, sites: IndexArray) -> Alignment:
     """Encode a part as the data that it holds, see `_kind_of`."""
     try:
-        if isinstance(given, Sequences):
-            states = _kind_of(given, spec, sites)
-            if states.width > 1 and any(some.stride > 1 for some in spec.ranges):
-                found = f"found {states.name} data in columns {', '.join(map(str, spec.ranges))}"
-                raise InputError(f"{spec.where}: {found}, expected all columns of each codon")
-            return encode(given, states, sites)
-        check_states(given, spec.model)
+        states = _kind_of(given, spec, sites)
+        if states.width > 1 and any(some.stride > 1 for some in spec.ranges):
+            found = f"found {states.name} data in columns {', '.join(map(str, spec.ranges))}"
+            raise InputError(f"{spec.where}: {found}, expected all columns of each codon")
+        return encode(given, states, sites)
     except InputError as problem:
         raise InputError(f"{problem} (part {show_name(spec.name)})") from None
-    codes = np.ascontiguousarray(given.codes[:, sites])
-    codes.setflags(write=False)
-    return replace(given, codes=codes, warnings=())
 
 
-def check_states(given: Alignment, model: ModelSpec | None) -> None:
+def check_states(given: Alignment, model: ModelSpec) -> None:
     """Raise InputError unless an alignment has the states of a model."""
-    if model is None:
-        return
     if given.states.name != model.data:
         raise InputError(f"{given.source}: {_describe_misfit(given.states.name, model)}")
     if model.n_states not in (0, given.states.n_states):
@@ -288,27 +275,27 @@ def _describe_misfit(found: str, model: ModelSpec | None) -> str:
 
 
 def _find_warnings(
-    given: Sequences | Alignment,
+    given: Sequences,
     scheme: Scheme,
     sites: Sequence[IndexArray],
     encoded: Sequence[Alignment],
     blocks: Sequence[Alignment],
 ) -> Iterator[str]:
     """What a user should know: a line each. `blocks` are the parts, `encoded` these with columns of weight 0."""
-    text, is_whole = given if isinstance(given, Sequences) else None, scheme == (PartSpec(scheme[0].model),)
+    is_whole = scheme == (PartSpec(scheme[0].model),)
     left = np.setdiff1d(np.arange(given.n_sites), np.concatenate(sites))
     if len(left):
         columns = "1 column is" if len(left) == 1 else f"{len(left)} columns are"
         yield f"{given.source}: {columns} in no partition and left out, first column {left[0] + 1}"
     for spec, own in zip(scheme, sites, strict=True):  # all letters of DNA are amino acids, too
-        is_protein = text is not None and not is_whole and spec.model is not None and spec.model.data == PROTEIN.name
-        if text and spec.model and is_protein and spaces.detect_states(text.columns(own)) is DNA:
+        is_protein = not is_whole and spec.model is not None and spec.model.data == PROTEIN.name
+        if spec.model and is_protein and spaces.detect_states(given.columns(own)) is DNA:
             yield f"{spec.shown()}: found letters that look like DNA under model {spec.model.shown}"
     for spec, block in zip(scheme, encoded, strict=True):
         if gap_share(block) == 1.0:
             yield f"{spec.shown()}: found no data (only gaps)"
     is_doubtful = is_whole and blocks[0].states is PROTEIN
-    if text and is_doubtful and not text.told and spaces.has_bases(spaces.count_bytes(text.rows)):
+    if is_doubtful and not given.told and spaces.has_bases(spaces.count_bytes(given.rows)):
         found = "read as protein, although at least half of the letters are A, C, G or T"
         yield f"{given.source}: {found}; do some sequences or columns hold DNA?"
     for spec, block in zip(scheme, blocks, strict=True):
@@ -317,8 +304,6 @@ def _find_warnings(
             doubt = f"are they binary data? Those are written with 0 and 1; these are analysed as {data}"
             yield f"{spec.shown(given.source)}: only the states {' and '.join(found_states)} occur; {doubt}"
     yield from given.warnings
-    if text is None:
-        return
     for spec, block in zip(scheme, blocks, strict=True):  # whose largest symbol tells the number of states
         n_found, n_states = len(find_states(block)), block.states.n_states
         if block.states.name == MULTISTATE and not (spec.model and spec.model.n_states) and 2 * n_found < n_states:

@@ -8,9 +8,9 @@ from pathlib import PurePath
 
 import numpy as np
 
-from plltool.alignment.alignment import Alignment, Sequences
+from plltool.alignment.alignment import Sequences
 from plltool.alignment.spaces import DOUBLET
-from plltool.alignment.states import MIN_STATES, count_states
+from plltool.alignment.states import count_states
 from plltool.arrays import IndexArray
 from plltool.errors import InputError, show_name
 from plltool.model.spec import ModelSpec
@@ -126,14 +126,14 @@ def check_files(scheme: Scheme, source: str) -> None:
                 raise InputError(f"{spec.shown()}: found columns of {show_name(file)}, {expected}")
 
 
-def split_by_states(given: Sequences | Alignment, scheme: Scheme) -> Scheme:
+def split_by_states(given: Sequences, scheme: Scheme) -> Scheme:
     """A scheme whose parts all have one kind of data and one number of states.
 
     A whole file that declares several kinds of data, without a model, becomes a part for each kind. A part with a model
     such as ``MULTI*_MK`` becomes a part for each number of states: that of a column is one more than its largest symbol
     says, as in MrBayes' standard data.
     """
-    if isinstance(given, Sequences) and given.kinds and scheme == (PartSpec(None),):
+    if given.kinds and scheme == (PartSpec(None),):
         words = [kind.word for kind in given.kinds]
         repeated = [words[:number].count(word) for number, word in enumerate(words)]
         names = [f"{word}_{before + 1}" if before else word for word, before in zip(words, repeated, strict=True)]
@@ -147,7 +147,8 @@ def split_by_states(given: Sequences | Alignment, scheme: Scheme) -> Scheme:
         if not (spec.model and spec.model.splits_columns):
             split.append(spec)
             continue
-        numbers = column_states(given, own)
+        rows = np.stack([np.frombuffer(row, dtype=np.uint8) for row in given.columns(own)])
+        numbers = np.array([count_states([bytes([byte])], given.sets) for byte in range(256)])[rows].max(axis=0)
         for n_states in np.unique(numbers).tolist():
             model = spec.model.with_states(n_states)
             name = f"{spec.name}_{n_states}" if spec.name else f"states_{n_states}"
@@ -158,16 +159,3 @@ def split_by_states(given: Sequences | Alignment, scheme: Scheme) -> Scheme:
     if twice is not None:
         raise InputError(f"{given.source}: found two partitions named {show_name(twice)}, expected different names")
     return tuple(split)
-
-
-def column_states(given: Sequences | Alignment, sites: IndexArray) -> IndexArray:
-    """The number of states of each of some columns: (n,)."""
-    if isinstance(given, Sequences):
-        rows = np.stack([np.frombuffer(row, dtype=np.uint8) for row in given.columns(sites)])
-        numbers = np.array([count_states([bytes([byte])], given.sets) for byte in range(256)])
-    else:
-        rows = given.codes[:, sites]
-        determined = given.states.state_sets & ~given.states.state_sets.all(axis=1, keepdims=True)
-        highest = given.states.n_states - determined[:, ::-1].argmax(axis=1)
-        numbers = np.where(determined.any(axis=1), np.maximum(highest, MIN_STATES), MIN_STATES)
-    return np.asarray(numbers[rows].max(axis=0))

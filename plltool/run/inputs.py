@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plltool.alignment.alignment import Alignment, Sequences, refuse_constant_sites
+from plltool.alignment.alignment import Sequences, refuse_constant_sites
 from plltool.alignment.facts import may_be_invariable
 from plltool.alignment.patterns import empirical_frequencies
 from plltool.alignment.spaces import CODON, detect_states, genetic_code_of
@@ -36,16 +36,16 @@ from plltool.tree.splits import TreeSet
 from plltool.tree.topology import Tree
 
 GAPS = b"-?"  # of which a taxon that a part lacks has nothing else there
-AlignmentLike: TypeAlias = str | PathLike[str] | Sequences | Alignment | Dataset | AlignmentObject
+AlignmentLike: TypeAlias = str | PathLike[str] | Sequences | Dataset | AlignmentObject
 TreeLike: TypeAlias = str | PathLike[str] | Tree | TreeObject
 TreesLike: TypeAlias = str | PathLike[str] | Sequence[TreeLike] | TreeSet
 FrequenciesLike: TypeAlias = str | PathLike[str] | npt.ArrayLike
 ModelLike: TypeAlias = str | PathLike[str] | ModelSpec | Model | Sequence[Model]
 
 
-def as_data(given: AlignmentLike) -> Sequences | Alignment | Dataset:
+def as_data(given: AlignmentLike) -> Sequences | Dataset:
     """An alignment from a file or an object, or as it is; errors as `read_alignment`, `alignment_from_object`."""
-    if isinstance(given, (Sequences, Alignment, Dataset)):
+    if isinstance(given, (Sequences, Dataset)):
         return given
     if isinstance(given, (str, PathLike)):
         return read_alignment(given)
@@ -76,10 +76,10 @@ def cut_inputs(alignment: AlignmentLike, model: ModelLike | None, brlen: str) ->
     """As `resolve_inputs`, for analyses that use only the parts: the models may need a root, without a row."""
     data = as_data(alignment)
     scheme = _as_scheme(model)
-    if isinstance(data, Sequences) and data.told and data.states is not None:
-        scheme = tuple(replace(part, model=part.model and part.model.for_data(data.states.name)) for part in scheme)
     if isinstance(data, Dataset):
         return data, _make_models(model, scheme, data, brlen)
+    if data.told and data.states is not None:
+        scheme = tuple(replace(part, model=part.model and part.model.for_data(data.states.name)) for part in scheme)
     if len(scheme) > 1 and not isinstance(model, (str, PathLike)):
         found = f"found models of {len(scheme)} partitions for an alignment without partitions"
         raise InputError(f"model: {found}, expected a file that gives their columns, such as the record of a run")

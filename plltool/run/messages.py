@@ -9,7 +9,7 @@ import numpy as np
 
 from plltool.alignment import facts
 from plltool.alignment.alignment import Alignment
-from plltool.alignment.states import DNA, MULTISTATE
+from plltool.alignment.states import DNA, MIN_STATES, MULTISTATE
 from plltool.arrays import FloatArray
 from plltool.constants import DEFAULT_BRANCH_LENGTH, MIN_BRANCH_LENGTH, SIGNIFICANCE, UNLINKED
 from plltool.engine.select import NUMPY_REASON
@@ -20,7 +20,6 @@ from plltool.model.describe import describe_parameters, shorten_model
 from plltool.model.model import SCALER, Model
 from plltool.model.partition import Dataset, Part
 from plltool.model.rates import gamma_quantile
-from plltool.model.scheme import column_states
 from plltool.model.spec import ModelSpec
 from plltool.optimise.polish import Other
 from plltool.progress import log
@@ -189,7 +188,10 @@ def _remarks_on_states(part: Part) -> list[str]:
     """A hint at MULTI*_MK for characters that differ in their numbers of states."""
     if part.alignment.states.name != MULTISTATE:
         return []
-    numbers = column_states(part.alignment, np.arange(part.alignment.n_sites))
+    sets = part.alignment.states.state_sets
+    told = sets & ~sets.all(axis=1, keepdims=True)  # an undetermined cell tells nothing
+    highest = np.where(told.any(axis=1), sets.shape[1] - told[:, ::-1].argmax(axis=1), MIN_STATES)
+    numbers = np.maximum(highest[part.alignment.codes].max(axis=0), MIN_STATES)
     if numbers.min() == numbers.max():
         return []
     found = f"characters of {numbers.min()} to {numbers.max()} states share one model"

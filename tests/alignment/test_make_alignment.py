@@ -6,8 +6,9 @@ import pytest
 from helpers import make_alignment
 from refusals import refused
 
-from plltool.alignment.alignment import show_name
+from plltool.alignment.alignment import Sequences, show_name
 from plltool.alignment.facts import gap_share, has_informative_site, identical_groups
+from plltool.alignment.states import DNA
 from plltool.errors import InputError
 from plltool.model.partition import cut_alignment, without_duplicates
 from plltool.model.scheme import PartSpec
@@ -155,7 +156,8 @@ def test_identical_means_identical_codes():
 
 
 def whole(*sequences):
-    return cut_alignment(align(*sequences), (PartSpec(None),))
+    rows = tuple(map(str.encode, sequences))
+    return cut_alignment(Sequences(tuple(f"t{k}" for k in range(len(rows))), rows, "x.fa", DNA), (PartSpec(None),))
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,12 @@ from itertools import pairwise
 import dendropy
 import numpy as np
 import pytest
-from helpers import make_alignment
 from small_alignments import write_fasta
 
 from plltool.analyses.search.analysis import search
 from plltool.constants import MIN_BRANCH_LENGTH
 from plltool.errors import InputError
+from plltool.io.alignment_reader import read_alignment
 from plltool.io.files import RECORD_KEYS
 from plltool.io.newick import parse_newick
 from plltool.run.evaluation import evaluate
@@ -25,8 +25,7 @@ def quick(alignment, **settings):
 def test_files_mappings_matrices_and_alignments_are_the_same(sequences, tmp_path):
     path = write_fasta(tmp_path / "x.fasta", sequences)
     matrix = dendropy.DnaCharacterMatrix.from_dict(sequences)
-    alignment = make_alignment(list(sequences), list(sequences.values()), "memory")
-    results = [quick(given) for given in (path, str(path), sequences, matrix, alignment)]
+    results = [quick(given) for given in (path, str(path), sequences, matrix, read_alignment(path))]
     assert len({(result.lnl, result.newick) for result in results}) == 1
 
 

@@ -300,11 +300,6 @@ def test_data_of_another_kind():
         cut_alignment(MIXED, read_scheme("JC, a = 1-4\nJC, b = 5-8"))
     doubtful = cut_alignment(MIXED, read_scheme("LG, a = 1-4\nLG, b = 5-8")).warnings
     assert "the partition given: line 1: partition 'a': found letters that look like DNA under model 'LG'" in doubtful
-    coded = cut_alignment(sequences("ACGT", "ACGA", "ACCT", "TCGT"), (PartSpec(None),)).alignments[0]
-    assert coded.states is DNA
-    with refused("found DNA data, expected protein for model 'LG' (part 'b')"):
-        cut_alignment(coded, read_scheme("JC, a = 1-2\nLG, b = 3-4"))
-    assert cut_alignment(coded, read_scheme("JC, a = 1-2\nK80, b = 3-4")).alignments[1].n_sites == 2
 
 
 def test_a_part_without_data():

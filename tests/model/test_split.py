@@ -41,20 +41,6 @@ def test_one_part_for_each_number_of_states():
     assert [(len(part.sites), part.alignment.states.n_states) for part in parts] == [(4, 2), (2, 3), (1, 4), (1, 11)]
 
 
-def test_an_encoded_alignment_is_split_alike():
-    scheme = (PartSpec(read_scheme("MULTI*_MK")[0].model),)
-    whole = cut_alignment(given(), (PartSpec(None),))
-    expected = split_by_states(given(), scheme)
-    encoded = whole.alignments[0]
-    found = {}
-    for spec in split_by_states(encoded, scheme):
-        columns = [site for some in spec.ranges for site in range(some.start - 1, some.stop)]
-        found[spec.name] = sorted(whole.parts[0].sites[columns].tolist())
-    assert found == {
-        spec.name: [site for some in spec.ranges for site in range(some.start - 1, some.stop)] for spec in expected
-    }
-
-
 def test_sets_count_with_their_largest_member():
     rows = ("01\xc8", "010", "110", "100")
     sequences = Sequences(tuple("abcd"), tuple(row.encode("latin-1") for row in rows), "x", COUNTED, sets={200: b"04"})
