@@ -218,11 +218,10 @@ def unrooted_tree(
     nodes: RootedNodes, source: str, names: Sequence[str] | None = None, resolve_seed: int | None = None
 ) -> Tree:
     """Make a tree from rooted nodes; parameters and warnings as in `parse_newick`."""
-    n_children = np.bincount(np.array(nodes.parents[1:], dtype=np.int64), minlength=len(nodes.parents))
     tips = number_tips(nodes, source, names)
     if len(tips) < 3:
         raise InputError(f"{source}: found a tree of {len(tips)} taxa, expected at least 3")
-    ends, lengths, root_place = unrooted_branches(nodes, n_children)
+    ends, lengths, root_place = unrooted_branches(nodes)
     degrees = np.bincount(ends.ravel())
     if resolve_seed is not None:
         ends, lengths = resolve_nodes(ends, lengths, np.random.default_rng(resolve_seed))
@@ -241,8 +240,7 @@ def unrooted_tree(
     tree = Tree.from_edges(names or [nodes.labels[tip] for tip in tips], new_numbers[ends], lengths)
     tree.root_place = root_place
     tree = tree.renumbered()
-    n_branches = next(number for number in n_children.tolist() if number != 1)  # of the root, which goes if it has two
-    removed = [f"{source}: {ROOT_REMOVED}; --outgroup roots the result"] if n_branches == 2 else []
+    removed = [] if root_place is None else [f"{source}: {ROOT_REMOVED}; --outgroup roots the result"]
     tree.warnings = (*removed, *nodes.describe_negative(source))
     return tree
 

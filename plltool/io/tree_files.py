@@ -201,12 +201,7 @@ def find_labels(nodes: RootedNodes, tips: dict[int, int]) -> dict[int, str]:
 
 def find_branches(nodes: RootedNodes, tips: dict[int, int]) -> Iterator[tuple[int, int]]:
     """The nodes that have a branch above them, and its split; `tips` as for `find_splits`."""
-    everybody = everyone(len(tips))
-    below = [0] * len(nodes.parents)
-    for node, number in tips.items():
-        below[node] = 1 << number
-    for node in range(len(below) - 1, 0, -1):
-        below[nodes.parents[node]] |= below[node]
+    everybody, below = everyone(len(tips)), nodes.taxa_below(tips)
     for node, parent in enumerate(nodes.parents):
         if parent != NO_NODE and below[node] != everybody:
             yield node, everybody ^ below[node] if below[node] & 1 else below[node]
@@ -313,5 +308,4 @@ def read_constraint(given: FileName | TreeObject, names: Sequence[str]) -> Const
     taxa = number_some_tips(nodes, source, names, "the constraint")
     if len(taxa) < 3:  # no tree is left once the root is removed
         return None
-    n_children = np.bincount(np.array(nodes.parents[1:], dtype=np.int64), minlength=len(nodes.parents))
-    return make_constraint(names, unrooted_branches(nodes, n_children)[0], taxa)
+    return make_constraint(names, unrooted_branches(nodes)[0], taxa)

@@ -88,24 +88,19 @@ TOPOLOGIES = 3  # of a quartet: AB|CD, AC|BD, AD|BC
 class GeneTree:
     """A tree over some of the taxa, as it stands in its file.
 
-    parents : the parent of each node; nodes are in preorder, and the root's parent is -1
+    nodes : as they stand there
     tips : the number of the taxon of each tip, by its node
     taxa : all its taxa as a set of bits
     """
 
     def __init__(self, nodes: RootedNodes, tips: dict[int, int]):
-        self.parents, self.tips = nodes.parents, tips
+        self.nodes, self.tips = nodes, tips
         self.taxa = sum(1 << number for number in tips.values())
 
     @cached_property
     def splits(self) -> frozenset[int]:
         """All its splits, also of tips, each as the taxa on the side without the first taxon of the tree."""
-        below = [0] * len(self.parents)
-        for node, number in self.tips.items():
-            below[node] = 1 << number
-        for node in range(len(below) - 1, 0, -1):
-            below[self.parents[node]] |= below[node]
-        return frozenset(map(self.normal, below))
+        return frozenset(map(self.normal, self.nodes.taxa_below(self.tips)))
 
     def normal(self, side: int) -> int:
         """The split that has these taxa on one side, as `splits` has it; other taxa than the tree's are left out."""
@@ -149,7 +144,7 @@ def quartet_shares(around: Sequence[Surroundings], trees: Sequence[GeneTree], n_
     """
     shares = np.full((len(around), TOPOLOGIES), np.nan)
     resolved = [k for k, place in enumerate(around) if place.is_resolved]
-    most = max((len(tree.parents) for tree in trees), default=1)
+    most = max((len(tree.nodes.parents) for tree in trees), default=1)
     step = max(1, QUARTET_VALUES // (4 * most))
     for start in range(0, len(resolved), step):
         some = resolved[start : start + step]
@@ -173,7 +168,7 @@ def _count_quartets(tree: GeneTree, members: FloatArray) -> tuple[FloatArray, Fl
     `members` (n_taxa, 4, n) are the taxa of the four subtrees. A quartet ab|cd is counted at the node where the ways to
     a, to b and to both c and d part.
     """
-    parents = np.array(tree.parents)
+    parents = np.array(tree.nodes.parents)
     below = np.zeros((len(parents), *members.shape[1:]))
     nodes = list(tree.tips)
     below[nodes] = members[list(tree.tips.values())]

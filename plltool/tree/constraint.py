@@ -85,13 +85,9 @@ class Constraint:
         """Whether a tree over the same taxa, numbered alike, has every split."""
         return _Core(self, tree).violated is None
 
-    def regions(self, tree: Tree) -> Regions:
-        """Where the subtrees of a tree that obeys may move."""
-        return Regions(self, tree)
-
     def admission(self, tree: Tree, joints: IntArray, columns: IntArray) -> Admission:
         """Where each of n subtrees of a tree that obeys may move, given by their inner nodes and columns, both (n,)."""
-        regions = self.regions(tree)
+        regions = Regions(self, tree)
         return Admission(regions, regions.homes[joints, columns])
 
     def random_tree(self, rng: np.random.Generator) -> Tree:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from plltool.arrays import FloatArray, IndexArray, IntArray
+from plltool.arrays import FloatArray, IntArray
 from plltool.constants import NO_NODE
 from plltool.errors import count
 
@@ -69,6 +69,13 @@ class RootedNodes:
         for node, parent in enumerate(self.parents[1:], start=1):
             found[parent].append(node)
         return found
+
+    def taxa_below(self, tips: Mapping[int, int]) -> list[int]:
+        """The taxa at or below each node, as a set of bits; `tips` are their numbers by node."""
+        below = [1 << tips[node] if node in tips else 0 for node in range(len(self.parents))]
+        for node in range(len(below) - 1, 0, -1):
+            below[self.parents[node]] |= below[node]
+        return below
 
     @property
     def tips(self) -> list[int]:
@@ -131,7 +138,7 @@ class UnrootedNodes:
     def of(cls, nodes: RootedNodes) -> UnrootedNodes:
         """The tree without its root; the two branches at a root become one, with the first of their labels."""
         children = nodes.children()
-        ends, lengths, place = unrooted_branches(nodes, np.array([len(below) for below in children]))
+        ends, lengths, place = unrooted_branches(nodes)
         inner = ["" if not below else label for below, label in zip(children, nodes.labels, strict=True)]
         labels = [inner[node] for node in ends[:, 0].tolist()]
         if place is not None:
@@ -171,12 +178,11 @@ class UnrootedNodes:
         return made
 
 
-def unrooted_branches(
-    nodes: RootedNodes, n_children: IndexArray
-) -> tuple[IntArray, FloatArray, tuple[int, float] | None]:
+def unrooted_branches(nodes: RootedNodes) -> tuple[IntArray, FloatArray, tuple[int, float] | None]:
     """The branches (n, 2) and lengths (n,) without root and nodes of one child, and `Tree.root_place`."""
     parents, lengths = list(nodes.parents), list(nodes.lengths)
-    single = (n_children == 1).tolist()
+    n_children = np.bincount(np.array(parents[1:], dtype=np.intp), minlength=len(parents)).tolist()
+    single = [number == 1 for number in n_children]
     for node, parent in enumerate(nodes.parents):
         if parent != NO_NODE and single[parent]:
             parents[node] = parents[parent]

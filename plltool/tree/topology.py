@@ -7,14 +7,14 @@ degree 3. Nothing here is recursive, so trees of any depth work.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import BoolArray, FloatArray, IntArray
 from plltool.codec import saved
-from plltool.constants import DEFAULT_BRANCH_LENGTH, NO_NODE, ROOT_NAME
+from plltool.constants import DEFAULT_BRANCH_LENGTH, MIN_BRANCH_LENGTH, NO_NODE, ROOT_NAME
 from plltool.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,11 +22,6 @@ if TYPE_CHECKING:
     import dendropy
 
     from plltool.reports.tree_drawing import TreeDrawing
-
-
-from typing import Any
-
-from plltool.constants import MIN_BRANCH_LENGTH
 
 
 @saved("names", "neighbours", "edges", "ends", "lengths")

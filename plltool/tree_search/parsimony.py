@@ -228,7 +228,7 @@ class SprRounds:
         subtrees = np.flatnonzero(self._sources.reshape(-1, 2)[:, ::-1].ravel() >= len(self._tips))
         regions = None
         if self._constraint is not None:
-            regions = self._constraint.regions(Tree.from_edges(self._constraint.names, self.ends))
+            regions = Regions(self._constraint, Tree.from_edges(self._constraint.names, self.ends))
         at_once = max(1, WALK_BYTES // (self._messages[0].nbytes << radius))
         found = [self._walk(subtrees[k : k + at_once], radius, regions) for k in range(0, len(subtrees), at_once)]
         moves = np.concatenate(found)

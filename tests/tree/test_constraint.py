@@ -7,7 +7,7 @@ import pytest
 from helpers import assert_valid_tree
 from oracles.constraint import edge_splits, nested_splits, obeys, random_nested
 
-from plltool.tree.constraint import Growth, make_constraint
+from plltool.tree.constraint import Growth, Regions, make_constraint
 from plltool.tree.moves import attach_tip, prune_regraft, random_tree
 from plltool.tree.topology import Tree
 
@@ -93,7 +93,7 @@ def test_regions_of_a_tree_that_does_not_obey_are_refused():
     names = names_of(4)
     constraint = constrain((("t0", "t1"), ("t2", "t3")), names)
     with pytest.raises(ValueError, match="does not obey"):
-        constraint.regions(Tree.from_edges(names, [(0, 4), (2, 4), (4, 5), (1, 5), (3, 5)]))
+        Regions(constraint, Tree.from_edges(names, [(0, 4), (2, 4), (4, 5), (1, 5), (3, 5)]))
 
 
 @pytest.mark.parametrize("seed", range(20))
