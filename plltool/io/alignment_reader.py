@@ -62,18 +62,16 @@ def read_alignment(
     `states` is an unknown name, headers have the same first word, or `constant_sites` are not four numbers, or for
     other data than DNA, or `site_weights` are not as above.
     """
-    if site_weights is not None:
-        own = read_alignment(path, states, names=names, constant_sites=constant_sites, least=least)
-        if isinstance(site_weights, (str, os.PathLike)):
-            return own.with_site_weights(_read_weights(site_weights), source_name(site_weights))
-        return own.with_site_weights(site_weights)
-    if constant_sites is not None:
-        return read_alignment(path, states, names=names, least=least).with_constant_sites(constant_sites)
     if names is not None:
         check_one_of("names", names, NAME_KINDS)
     if isinstance(states, str):
         states = _find_states(states)
-    return _read_text(_load_text(path), source_name(path), states, names, least)
+    own = _read_text(_load_text(path), source_name(path), states, names, least)
+    if constant_sites is not None:
+        own = own.with_constant_sites(constant_sites)
+    if isinstance(site_weights, (str, os.PathLike)):
+        return own.with_site_weights(_read_weights(site_weights), source_name(site_weights))
+    return own if site_weights is None else own.with_site_weights(site_weights)
 
 
 def read_alignment_sets(

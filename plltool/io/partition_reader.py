@@ -23,8 +23,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import replace
 
 from plltool import constants
 from plltool.alignment.spaces import data_name
@@ -62,21 +61,10 @@ DATA_NAMES |= dict.fromkeys(_MULTISTATE_WORDS, MULTISTATE)
 DATA_NAMES |= {word: data_name(code) for word, code in _WORDS_OF_CODONS.items()}
 
 
-@dataclass(frozen=True)
-class PartColumns:
-    """The columns of a part."""
-
-    ranges: tuple[SiteRange, ...]  # see `PartSpec`
-    where: str  # the file and line that name them, for messages
-    files: tuple[str, ...] = ()  # of the alignment that they are said to be of, or empty
-    data_word: str = ""  # the kind of data that they are said to be, a key of `USUAL_MODELS`, or empty
-    n_sites: int | None = None  # see `PartSpec`
+Charsets = Mapping[str, PartSpec]  # parts that have no model yet
 
 
-Charsets = Mapping[str, PartColumns]
-
-
-def read_columns(text: str, where: str, name: str, charsets: Charsets | None = None) -> PartColumns:
+def read_columns(text: str, where: str, name: str, charsets: Charsets | None = None) -> PartSpec:
     """``[FILE:] [DATA TYPE,] RANGES``, in which `charsets` of NEXUS may be members, and ``all`` and ``remainder``."""
     position, files, word = 0, tuple[str, ...](), ""
     if (found := _FILE.match(text)) and not _PAIR.match(text.lstrip()):
@@ -87,19 +75,18 @@ def read_columns(text: str, where: str, name: str, charsets: Charsets | None = N
         if word not in USUAL_MODELS:
             what = f"{where}: partition {show_name(name)}: found data of type {show_name(found[1])}"
             raise InputError(f"{what}, expected DNA, AA (proteins), CODON or CODON2 and the like, BIN or MORPH")
-    rest = text[position:]
-    if rest.strip() == "*":
-        return PartColumns(ALL_SITES, where, files, word)
+    rest, n_sites = text[position:], None
+    ranges: tuple[SiteRange, ...] = ALL_SITES
     if found := _STRUCTURE.fullmatch(rest.strip()):
-        path, pairs = found[2].strip(), found[1].lower() == "pairs"
-        structure = read_structure(path)
-        ranges: tuple[SiteRange, ...] = tuple(SiteRange(*run) for run in structure.unpaired)
-        ranges = tuple(SitePair(*pair) for pair in structure.pairs) if pairs else ranges
+        path, are_pairs = found[2].strip(), found[1].lower() == "pairs"
+        pairs, unpaired, n_sites = read_structure(path)
+        ranges = pairs if are_pairs else unpaired
         if not ranges:
-            what = f"{where}: partition {show_name(name)}: found {'no brackets' if pairs else 'no dot'}"
+            what = f"{where}: partition {show_name(name)}: found {'no brackets' if are_pairs else 'no dot'}"
             raise InputError(f"{what} in {show_name(path)}, expected at least one")
-        return PartColumns(ranges, where, files, word, structure.n_sites)
-    return PartColumns(_read_ranges(rest, where, name, charsets), where, files, word)
+    elif rest.strip() != "*":
+        ranges = _read_ranges(rest, where, name, charsets)
+    return PartSpec(None, name, ranges, where, files, n_sites, word)
 
 
 def _read_ranges(text: str, where: str, name: str, charsets: Charsets | None) -> tuple[SiteRange, ...]:
@@ -138,10 +125,10 @@ def check_size(n_ranges: int, where: str, name: str) -> None:
         raise InputError(f"{found}, member charsets included, expected at most {_MAX_RANGES}")
 
 
-def find_members(name: str, charsets: Charsets) -> PartColumns | None:
+def find_members(name: str, charsets: Charsets) -> PartSpec | None:
     """The columns of a charset, of ``all`` or ``remainder``; None if there is no such charset."""
     words = {"all": ALL_SITES, "remainder": (REMAINDER,)}
-    return charsets.get(name) or (PartColumns(words[name.lower()], "") if name.lower() in words else None)
+    return charsets.get(name) or (PartSpec(None, name, words[name.lower()]) if name.lower() in words else None)
 
 
 # --- structures of RNA in dot-bracket notation ------------------------------------------------------------
@@ -150,18 +137,11 @@ _UNPAIRED = "."
 _OPENING = {")": "(", "]": "[", "}": "{", ">": "<"}  # of each closing bracket
 
 
-class Structure(NamedTuple):
-    """Which of `n_sites` columns, from 1, are `pairs`; first and last columns of the ranges that are `unpaired`."""
+def read_structure(path: str) -> tuple[tuple[SitePair, ...], tuple[SiteRange, ...], int]:
+    """The paired and the unpaired columns of the structure in a file, and the number of all its columns.
 
-    pairs: tuple[tuple[int, int], ...]
-    unpaired: tuple[tuple[int, int], ...]
-    n_sites: int
-
-
-def read_structure(path: str) -> Structure:
-    """The structure in a file: a dot or one of ``( ) [ ] { } < >`` for each column; pairs of two kinds may cross.
-
-    Blanks and line breaks do not count.
+    It has a dot or one of ``( ) [ ] { } < >`` for each column; pairs of two kinds may cross. Blanks and line breaks do
+    not count.
     """
     source = source_name(path)
     text = "".join(read_text(path).decode("utf-8", "replace").split())
@@ -177,7 +157,7 @@ def read_structure(path: str) -> Structure:
             if not waiting:
                 found = f"found {character!r} at position {position}"
                 raise InputError(f"{source}: {found}, expected {_OPENING[character]!r} before it")
-            pairs.append((waiting.pop(), position))
+            pairs.append(SitePair(waiting.pop(), position))
         elif character != _UNPAIRED:
             found = f"found {show_name(character)} at position {position}"
             raise InputError(f"{source}: {found}, expected '.' or one of the brackets ( ) [ ] {{ }} < >")
@@ -185,8 +165,8 @@ def read_structure(path: str) -> Structure:
     if left:
         position, bracket = left[0]
         raise InputError(f"{source}: found {bracket!r} at position {position}, expected a closing bracket after it")
-    unpaired = tuple((run.start() + 1, run.end()) for run in re.finditer(r"\.+", text))
-    return Structure(tuple(sorted(pairs)), unpaired, len(text))
+    unpaired = tuple(SiteRange(run.start() + 1, run.end()) for run in re.finditer(r"\.+", text))
+    return tuple(sorted(pairs, key=lambda pair: pair.start)), unpaired, len(text)
 
 
 # --- partitions -------------------------------------------------------------------------------------------
@@ -240,8 +220,7 @@ def read_lines(text: str, source: str, read_model: ModelReader) -> Scheme:
         check_new(name, seen, where)
         model = read_part_model(text, f"{where}: partition {show_name(name)}", read_model)
         columns = read_columns(sites, where, name)
-        model = check_data(model, columns, name)
-        scheme.append(PartSpec(model, name, columns.ranges, where, columns.files, columns.n_sites))
+        scheme.append(replace(columns, model=check_data(model, columns, name)))
     if not scheme:
         raise InputError(f"{source}: found no line with a model, expected one for each partition")
     return tuple(scheme)
@@ -272,7 +251,7 @@ def check_new(name: str, seen: dict[str, str], where: str) -> None:
     seen[name] = where
 
 
-def check_data(model: ModelSpec, sites: PartColumns, name: str) -> ModelSpec:
+def check_data(model: ModelSpec, sites: PartSpec, name: str) -> ModelSpec:
     """The model of columns, under their genetic code; InputError if they are said to be of another kind than it is."""
     expected = DATA_NAMES.get(sites.data_word, model.data)
     model = model.for_data(expected)
@@ -294,7 +273,7 @@ def read_sets(content: bytes, source: str, read_model: ModelReader) -> Scheme:
     """The parts in the sets, assumptions or MrBayes block of a NEXUS file; arguments as in `read_lines`."""
     words = ("charset", "charpartition", "partition", "set")
     commands = [command for command in split_commands(content, source) if command.word in words]
-    charsets: dict[str, PartColumns] = {}
+    charsets: dict[str, PartSpec] = {}
     total = 0
     for name, text, where in (_split_set(c, source) for c in commands if c.word == "charset"):
         check_name(name, where)
@@ -302,7 +281,7 @@ def read_sets(content: bytes, source: str, read_model: ModelReader) -> Scheme:
             other = charsets[name].where
             raise InputError(f"{where}: found charset {show_name(name)} again, expected different names ({other})")
         known = charsets.get(text)  # a charset may be the name of an earlier one
-        charsets[name] = replace(known, where=where) if known else read_columns(text, where, name, charsets)
+        charsets[name] = replace(known, name=name, where=where) if known else read_columns(text, where, name, charsets)
         total += len(charsets[name].ranges)
         check_size(total, where, name)
     chosen = _choose(commands, source)
@@ -315,10 +294,11 @@ def read_sets(content: bytes, source: str, read_model: ModelReader) -> Scheme:
         if count and int(count[1]) != len(names):
             found = f"found {len(names)} charsets in a partition, expected {count[1]}, as it announces"
             raise InputError(f"{where}: {found}")
-        return tuple(_default_part(own, _find_charset(own, where, charsets), where, read_model) for own in names)
+        parts = (replace(_find_charset(name, where, charsets), where=where) for name in names)
+        return tuple(_with_default_model(part, read_model) for part in parts)
     if not charsets:
         raise InputError(f"{source}: found no charset, expected a partition")
-    return tuple(_default_part(name, sites, sites.where, read_model) for name, sites in charsets.items())
+    return tuple(_with_default_model(own, read_model) for own in charsets.values())
 
 
 def _choose(commands: Sequence[Command], source: str) -> Command | None:
@@ -349,7 +329,7 @@ def _split_set(command: Command, source: str) -> tuple[str, str, str]:
     return match["name"].strip("'"), match["text"].strip(), where
 
 
-def _find_charset(name: str, where: str, charsets: Charsets) -> PartColumns:
+def _find_charset(name: str, where: str, charsets: Charsets) -> PartSpec:
     found = find_members(name, charsets)
     if found is None:
         there = ", ".join(map(show_name, list(charsets)[:_MAX_LISTED])) or "none"
@@ -358,12 +338,12 @@ def _find_charset(name: str, where: str, charsets: Charsets) -> PartColumns:
     return replace(found, where=found.where or where)
 
 
-def _default_part(name: str, sites: PartColumns, where: str, read_model: ModelReader) -> PartSpec:
+def _with_default_model(part: PartSpec, read_model: ModelReader) -> PartSpec:
     """A part under the default model of its data, which is left open unless the charset says what they are."""
-    usual = USUAL_MODELS[sites.data_word] if sites.data_word else ""
-    if any(isinstance(some, SitePair) for some in sites.ranges):
+    usual = USUAL_MODELS[part.data_word] if part.data_word else ""
+    if any(isinstance(some, SitePair) for some in part.ranges):
         usual = constants.DEFAULT_DOUBLET_MODEL
-    return PartSpec(read_model(usual) if usual else None, name, sites.ranges, where, sites.files, sites.n_sites)
+    return replace(part, model=read_model(usual) if usual else None)
 
 
 def _read_charpartition(command: Command, source: str, charsets: Charsets, read_model: ModelReader) -> Scheme:

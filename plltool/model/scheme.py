@@ -59,6 +59,7 @@ class PartSpec:
     files: tuple[str, ...] = ()  # names of the alignment files that the columns are those of, where they are named
     # the number of columns that the alignment must have, where they are those of a structure; else None
     n_sites: int | None = None
+    data_word: str = ""  # the kind of data that the columns are said to be, as partition files call it, or empty
 
     def shown(self, source: str = "") -> str:
         """Where it is described, and its name, for messages; `source` for the whole alignment without a name."""

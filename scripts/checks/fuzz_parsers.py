@@ -136,8 +136,8 @@ def run_paml(path: Path) -> object:
 @of_file
 def run_structure(path: Path) -> object:
     row = "ACGU" * 25
-    structure = read_structure(str(path))
-    data, _ = resolve_inputs(dict.fromkeys(NAMES, row[: structure.n_sites]), f"S16B, stems = pairs{{{path}}}")
+    n_sites = read_structure(str(path))[2]
+    data, _ = resolve_inputs(dict.fromkeys(NAMES, row[:n_sites]), f"S16B, stems = pairs{{{path}}}")
     return data.parts[0].columns.shape
 
 

@@ -12,10 +12,10 @@ ROWS = dict.fromkeys("abcd", "ACGUACGUAC")
 
 @pytest.mark.parametrize("text", ["((.[.))]..\n", " ((.[\r\n.))]\n..", "<<.(.>>)..", "{[.<.]}>.."])
 def test_brackets_that_cross(write, text):
-    found = read_structure(write(text))
-    assert found.pairs == ((1, 7), (2, 6), (4, 8))
-    assert found.unpaired == ((3, 3), (5, 5), (9, 10))
-    assert found.n_sites == 10
+    pairs, unpaired, n_sites = read_structure(write(text))
+    assert [str(pair) for pair in pairs] == ["1:7", "2:6", "4:8"]
+    assert [str(run) for run in unpaired] == ["3", "5", "9-10"]
+    assert n_sites == 10
 
 
 @pytest.mark.parametrize(
