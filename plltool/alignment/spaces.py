@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 import string
 from collections.abc import Iterable, Mapping, Sequence
@@ -164,7 +163,7 @@ def split_states(text: str) -> tuple[str, ...]:
     return tuple(text.split(EITHER) if EITHER in text else text)
 
 
-@functools.cache
+@cache
 def own_space(name: str) -> StateSpace:
     """A user's states; names occur in tables only; the other case of a letter is the same state, if it is no other."""
     symbols = name.removeprefix(OWN_STATES)

@@ -94,29 +94,32 @@ class StateSpace:
 
     def with_sets(self, sets: Mapping[int, bytes]) -> StateSpace:
         """The space with more characters: byte b stands for any of ``sets[b]``, if these are legal characters."""
-        code_of, rows = self.code_of.copy(), list(self.state_sets)
-        for byte, members in sets.items():
-            codes = self.code_of[np.frombuffer(members, dtype=np.uint8)]
-            if len(codes) and np.all(codes != ILLEGAL_CODE):
-                union = self.state_sets[codes].any(axis=0)
-                known = next((code for code, row in enumerate(rows) if (row == union).all()), len(rows))
-                rows += [union] * (known == len(rows))
-                code_of[byte] = known
-        return replace(self, code_of=code_of, state_sets=np.array(rows))
+        unions = {byte: union for byte, members in sets.items() if (union := self._union(members)) is not None}
+        code_of, (codes, state_sets) = self.code_of.copy(), self._number(unions.values())
+        code_of[list(unions)] = codes
+        return replace(self, code_of=code_of, state_sets=state_sets)
+
+    def _union(self, members: bytes) -> BoolArray | None:
+        """(n_states,) the states that any of some characters allows; None if there is none, or one is illegal."""
+        codes = self.code_of[np.frombuffer(members, dtype=np.uint8)]
+        if not len(codes) or np.any(codes == ILLEGAL_CODE):
+            return None
+        return np.asarray(self.state_sets[codes].any(axis=0))
+
+    def _number(self, sets: Iterable[BoolArray]) -> tuple[list[int], BoolArray]:
+        """The code of each of some sets (n_states,), and the sets of all codes; new ones come last."""
+        code_of_set = {row.tobytes(): code for code, row in enumerate(self.state_sets)}
+        codes = [code_of_set.setdefault(row.tobytes(), len(code_of_set)) for row in sets]
+        return codes, np.array([np.frombuffer(row, dtype=np.bool_) for row in code_of_set])
 
     def with_cells(self, cells: Sequence[str]) -> StateSpace:
         """The space of a table's cells: byte b stands for ``cells[b]``, see `UNKNOWN_CELL` and `EITHER`."""
-        place = {symbol: state for state, symbol in enumerate(self.symbols)}
-        code_of, rows = np.full(256, ILLEGAL_CODE, dtype=np.uint16), list(self.state_sets)
-        code_of_row = {row.tobytes(): code for code, row in enumerate(rows)}
-        for byte, cell in enumerate(cells):
-            members = self.symbols if cell == UNKNOWN_CELL else cell.split(EITHER)
-            if all(member in place for member in members):
-                row = np.zeros(self.n_states, dtype=bool)
-                row[[place[member] for member in members]] = True
-                code_of[byte] = code_of_row.setdefault(row.tobytes(), len(rows))
-                rows += [row] * (len(code_of_row) > len(rows))
-        return replace(self, code_of=code_of, state_sets=np.array(rows))
+        states = [self.symbols if cell == UNKNOWN_CELL else cell.split(EITHER) for cell in cells]
+        legal = {byte: own for byte, own in enumerate(states) if set(own) <= set(self.symbols)}
+        codes, state_sets = self._number(np.isin(self.symbols, own) for own in legal.values())
+        code_of = np.full(256, ILLEGAL_CODE, dtype=np.uint16)
+        code_of[list(legal)] = codes
+        return replace(self, code_of=code_of, state_sets=state_sets)
 
     def with_likelihoods(self, vectors: FloatArray) -> tuple[StateSpace, CodeArray]:
         """The space with codes for likelihoods of states, `vectors` (n, n_states), and the code of each of them (n,).
@@ -124,16 +127,11 @@ class StateSpace:
         Those that are 0 and 1 are sets. If all are, there is nothing to grade, and the space has at most more sets. New
         codes are in the order of the likelihoods, whatever that of `vectors` is.
         """
-        rows = list(self.state_sets)
-        code_of_row = {row.tobytes(): code for code, row in enumerate(rows)}
         likely = vectors == vectors.max(axis=1, keepdims=True)
         distinct, which = np.unique(likely, axis=0, return_inverse=True)
-        set_codes = np.empty(len(distinct), dtype=np.intp)
-        for k, row in enumerate(distinct):
-            set_codes[k] = code_of_row.setdefault(row.tobytes(), len(rows))
-            rows += [row] * (len(code_of_row) > len(rows))
-        codes = set_codes[which.ravel()]
-        plain = self if len(rows) == self.n_codes else replace(self, state_sets=np.array(rows))
+        set_codes, state_sets = self._number(distinct)
+        codes = np.array(set_codes, dtype=np.intp)[which.ravel()]
+        plain = self if len(state_sets) == self.n_codes else replace(self, state_sets=state_sets)
         is_set = np.isin(vectors, (0, 1)).all(axis=1)
         graded, places = np.unique(vectors[~is_set], axis=0, return_inverse=True)
         likelihoods = np.concatenate([plain.state_sets, graded])
@@ -149,15 +147,10 @@ class StateSpace:
 
     def letter_for(self, members: bytes) -> bytes:
         """The character that stands for any of some characters, such as R for AG; empty if there is none."""
-        codes = self.code_of[np.frombuffer(members, dtype=np.uint8)]
-        if not len(codes) or np.any(codes == ILLEGAL_CODE):
-            return b""
-        union = self.state_sets[codes].any(axis=0)
-        matching = (self.state_sets == union).all(axis=1)
-        if not matching.any():
-            return b""
-        code = matching.argmax()
-        return next(letter.encode("ascii") for letter in self.characters if self.code_of[ord(letter)] == code)
+        union = self._union(members)
+        is_same = np.zeros(self.n_codes, dtype=bool) if union is None else (self.state_sets == union).all(axis=1)
+        found = (letter for letter in self.characters if is_same[self.code_of[ord(letter)]])
+        return next(found, "").encode("ascii")
 
 
 @dataclass(frozen=True, eq=False)

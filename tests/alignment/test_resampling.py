@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from helpers import read_states
 
 from plltool.alignment import patterns as columns
 from plltool.alignment.patterns import (
@@ -15,6 +14,7 @@ from plltool.alignment.patterns import (
     take_patterns,
 )
 from plltool.analyses.topology_tests.statistics import difference_errors
+from plltool.io.alignment_reader import read_alignment
 from plltool.model.partition import cut_alignment
 from plltool.model.scheme import PartSpec
 
@@ -52,7 +52,7 @@ def test_moments():
 
 
 def test_patterns_are_those_of_the_columns_drawn(data_dir):
-    alignment = cut_alignment(read_states(data_dir / "primates.phy"), (PartSpec(None),)).alignments[0]
+    alignment = cut_alignment(read_alignment(data_dir / "primates.phy"), (PartSpec(None),)).alignments[0]
     part = compress(alignment)
     (sites,) = draw_sites([len(part.site_pattern)], np.random.default_rng(5))
     assert len(sites) == 898

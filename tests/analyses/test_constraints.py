@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from helpers import read_states
 from oracles.constraint import edge_splits, nested_splits, newick, obeys, random_nested
 from small_alignments import hard_taxa
 
@@ -10,6 +9,7 @@ from plltool.analyses.search.analysis import search
 from plltool.analyses.supports.bootstrap import bootstrap
 from plltool.analyses.supports.ultrafast import ultrafast_bootstrap
 from plltool.errors import InputError
+from plltool.io.alignment_reader import read_alignment
 from plltool.io.newick import parse_newick
 from plltool.tree.splits import branch_splits
 from plltool.tree_search.effort import SearchOptions
@@ -156,7 +156,7 @@ def test_replicates_obey(few):
 @pytest.mark.opencl
 @pytest.mark.parametrize("n_members", [150, 40])
 def test_large_alignments(shared, n_members):
-    data = read_states(shared / "data" / "dna150.phy")
+    data = read_alignment(shared / "data" / "dna150.phy")
     nested = random_constraint(np.random.default_rng(n_members), data.names, n_members)
     options = SearchOptions("fast", radii=(3,), perturbations=2)
     found = search(data, "JC", constraint=newick(nested) + ";", options=options, device="opencl")

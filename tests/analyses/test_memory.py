@@ -3,11 +3,11 @@
 import logging
 
 import pytest
-from helpers import read_states
 
 from plltool.analyses.search.analysis import search
 from plltool.errors import DeviceError
 from plltool.hardware import Hardware
+from plltool.io.alignment_reader import read_alignment
 from plltool.model.partition import without_duplicates
 from plltool.run import engines
 from plltool.run.evaluation import evaluate
@@ -47,7 +47,7 @@ def test_a_tenth_of_the_memory_numpy(sequences, caplog, monkeypatch, least):
 )
 def test_a_tenth_of_the_memory(request, folder, name):
     """The same tree to the bit; with all and with little memory a search takes what was foretold."""
-    alignment, run = read_states(request.getfixturevalue(folder) / name), {"device": "opencl", "workers": 1}
+    alignment, run = read_alignment(request.getfixturevalue(folder) / name), {"device": "opencl", "workers": 1}
     plan = foretell(alignment, "opencl")
     assert plan.suffices
     tenth = plan.full_bytes // 10
