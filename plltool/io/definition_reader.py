@@ -23,7 +23,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plltool.arrays import FloatArray
 from plltool.errors import InputError, errors_at, shorten, show_name
 from plltool.io.alignment_formats import decode_name
 from plltool.io.files import find_file, read_text, source_name
@@ -270,7 +269,7 @@ def _read_profile(name: str, known: Definitions, where: str) -> list[float]:
             return numbers
     published = _PUBLISHED_PROFILE.fullmatch(name.upper())
     if published is not None and definition is None:
-        frequencies: FloatArray = proteins.read_profiles(published[1])[1]
+        frequencies = mixtures.read_profiles(published[1])[1]
         if int(published[2]) <= len(frequencies):
             return [float(value) for value in frequencies[int(published[2]) - 1]]
     expected = "a frequency that the file defines by numbers, empirical, optimized, equal, or one such as C10pi1"

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from plltool.alignment.spaces import STANDARD_CODE, genetic_code_of
 from plltool.alignment.states import MULTISTATE, StateSpace
-from plltool.arrays import FloatArray, IndexArray
+from plltool.arrays import FloatArray, IndexArray, likelihood_weights
 from plltool.constants import MAX_RATE_CATEGORIES
 from plltool.errors import InputError
 from plltool.model import codons, other_data, proteins
@@ -42,9 +42,7 @@ def substitution_models(states: StateSpace) -> tuple[str, ...]:
             kinds.insert(0, other_data.GTR)
         return tuple(f"MULTI{states.n_states}_{kind}" for kind in kinds)
     genetic_code = genetic_code_of(states.name)
-    if (
-        genetic_code is not None
-    ):  # with and without kappa; other names are the same where only a ratio of kappas matters
+    if genetic_code is not None:  # other names are the same where only a ratio of kappas matters
         products = [name + counted for counted in ("+F3X4", "+F1X4") for name in ("GY", "MGK", "GY0K", "MG")]
         mechanistic = tuple(codons.under_code(name, genetic_code) for name in (*products, "GY+F", "GY0K+F"))
         several = [f"ECMK07{form}" for form in ("_GY2K", "_GY", "_GY1KTV", "_GY0K", "")]
@@ -163,7 +161,4 @@ def information_score(criterion: str, lnl: float, n_parameters: int, n_sites: in
 def score_weights(scores: npt.ArrayLike) -> FloatArray:
     """Weights (n,) of sum 1 by the difference to the best score (Burnham & Anderson 2002); NaN if none is finite."""
     values = np.asarray(scores, dtype=np.float64)
-    if not np.isfinite(values).any():
-        return np.full(len(values), np.nan)
-    relative = np.exp((values.min() - values) / 2)
-    return np.asarray(relative / relative.sum())
+    return likelihood_weights(-values / 2) if np.isfinite(values).any() else np.full(len(values), np.nan)

@@ -119,21 +119,11 @@ def combine(right: FloatArray, diagonal: FloatArray, beside: FloatArray | None, 
     return product
 
 
-def directed_components(
-    rates: FloatArray, reversible: bool, of_sites: FloatArray, weights: FloatArray, category_of: IndexArray | None
-) -> Components:
-    """Components of one process, its rates (S (S - 1),) as `ordered_pairs`; other arguments as in `Components`."""
-    system = directed_system(tuple(rates.tolist()), reversible)
-    eigenvalues, rotations, right, left, pi = (np.repeat(array[None], len(of_sites), axis=0) for array in system)
-    turning = None if reversible else rotations
-    return Components(eigenvalues, right, left, pi, of_sites, weights, category_of, turning)
-
-
 @functools.lru_cache(maxsize=SYSTEMS_KEPT)
 def directed_system(
     rates: tuple[float, ...], reversible: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-    """`real_eigensystem` of the scaled matrix, and its frequencies."""
+    """`real_eigensystem` of the scaled matrix of rates in the order of `ordered_pairs`, and its frequencies."""
     matrix, pi = substitution.scaled_matrix(substitution.rates_matrix(np.array(rates)))
     if reversible:
         eigenvalues, right, left = substitution.eigensystem(matrix / pi, pi)
@@ -211,7 +201,6 @@ def _draw(cumulated: FloatArray, rows: IndexArray, rng: np.random.Generator) -> 
 
 # --- covarion models --------------------------------------------------------------------------------------
 
-N_HIDDEN = 2  # on and off
 SWITCH_NAMES = ("off_to_on", "on_to_off")
 
 System = tuple[FloatArray, FloatArray, FloatArray]
@@ -287,15 +276,3 @@ def switching_components(
         (rates > 0).astype(np.float64),
         weights,
     )
-
-
-def observed_slopes(
-    by_rates: FloatArray, masses: FloatArray, rates: FloatArray, switching: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Slopes in Q (C, S, S), and in the logarithms of masses (C, S), from slopes of the process with switching.
-
-    `by_rates` (C, 2 S, 2 S) and `masses` (C, 2 S) are slopes of the process, `rates` (C,) those without switching.
-    """
-    n_states = masses.shape[1] // N_HIDDEN
-    on = by_rates[:, :n_states, :n_states] * (rates / on_share(switching))[:, None, None]
-    return on, masses[:, :n_states] + masses[:, n_states:]

@@ -23,7 +23,7 @@ from plltool.errors import InputError
 from plltool.model import nucleotides, proteins
 from plltool.model.checks import check_frequencies, check_positive
 from plltool.model.components import Classes
-from plltool.model.named import NamedModel, RateDesign
+from plltool.model.named import NamedModel, RateDesign, read_figures
 
 MATRICES, PROFILES = "MIX", "FMIX"
 START_SPREAD, START_ANGLE = 0.5, 0.5  # logarithms of start values of equal classes, and no cosines of 0 or equal ones
@@ -95,11 +95,13 @@ def _read(name: str) -> list[FloatArray]:
 def read_matrices(name: str) -> Classes:
     """The classes of a mixture of matrices, with equal weights."""
     if name in proteins.MIXTURES:
-        return proteins.read_mixture(name)
-    exchangeabilities, frequencies, rates = _read(name)
-    n = len(frequencies)
-    shares = frequencies / frequencies.sum(axis=1, keepdims=True)
-    return Classes(exchangeabilities, shares, rates[0], np.full(n, 1.0 / n))
+        matrices = map(proteins.read_matrix, proteins.MIXTURES[name])
+        exchangeabilities, shares = map(np.array, zip(*matrices, strict=True))
+        rates = np.array(list(proteins.MIXTURES[name].values()))
+    else:
+        exchangeabilities, frequencies, (rates,) = _read(name)
+        shares = frequencies / frequencies.sum(axis=1, keepdims=True)
+    return Classes(exchangeabilities, shares, rates, np.full(len(rates), 1.0 / len(rates)))
 
 
 @functools.cache
@@ -110,11 +112,12 @@ def read_profiles(name: str) -> tuple[FloatArray, FloatArray, FloatArray]:
     if the user's profiles stand beside a class with frequencies of its own.
     """
     if name in proteins.PROFILES:
-        weights, frequencies = proteins.read_profiles(name)
-        return weights, frequencies, np.ones(len(weights))
-    frequencies, rates = _read(name)
-    n = len(frequencies)
-    return np.full(n, 1.0 / n), frequencies / frequencies.sum(axis=1, keepdims=True), rates[0]
+        rows = read_figures("profiles.txt", name).reshape(-1, 1 + proteins.N_STATES)
+        frequencies, weights, rates = rows[:, 1:], rows[:, 0] / rows[:, 0].sum(), np.ones(len(rows))
+    else:
+        frequencies, (rates,) = _read(name)
+        weights = np.full(len(frequencies), 1.0 / len(frequencies))
+    return weights, frequencies / frequencies.sum(axis=1, keepdims=True), rates
 
 
 def name_members(texts: Sequence[str], rates: Sequence[float], weights: Sequence[float]) -> str:

@@ -158,7 +158,10 @@ class Model:
         class_of, frequencies, rates, weights = self.mixture()
         if not self._has_systems:
             reversible, category_of = self.spec.is_reversible, self._sites.category_of
-            return components.directed_components(self.exchangeabilities, reversible, rates, weights, category_of)
+            system = components.directed_system(tuple(self.exchangeabilities.tolist()), reversible)
+            values, rotations, right, left, pi = (np.repeat(array[None], len(rates), axis=0) for array in system)
+            turning = None if reversible else rotations
+            return Components(values, right, left, pi, rates, weights, category_of, turning)
         solve_together([self])
         assert self._systems is not None, "just made"
         eigenvalues, right, left = (stack[class_of] for stack in self._systems)

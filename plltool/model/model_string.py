@@ -155,7 +155,7 @@ def _weigh_profiles(token: Token, spec: ModelSpec, with_own: bool) -> ModelSpec:
         name = token.checked(mixtures.name_profiles, frequencies, rates, spec.symbols, n_classes)
         spec = replace(spec, profiles=name)
         return weigh_classes(token, spec, weights[0][0], n_classes) if weights else spec
-    n_classes = len(proteins.read_profiles(token.word.upper())[0]) + with_own
+    n_classes = len(mixtures.read_profiles(token.word.upper())[0]) + with_own
     return spec if token.values is None else weigh_classes(token, spec, token.numbers(), n_classes)
 
 

@@ -240,12 +240,10 @@ def _read_codon(token: Token, spec: ModelSpec) -> ModelSpec:
     design = spec.named.rates
     rates, *weights = token.groups()
     spec = replace(spec, rates=token.checked(checks.check_rate_parameters, rates, design))
-    if not weights and not spec.is_mixture:
-        return spec
     if [len(group) for group in weights] != [design.n_classes] * spec.is_mixture:
         form = f"{{{'/'.join(design.names)}}}" + "{weights of classes}" * spec.is_mixture
         raise token.error(f"expected {spec.name}{form}")
-    return replace(spec, class_weights=token.checked(checks.check_shares, weights[0], "weights of classes"))
+    return weigh_classes(token, spec, weights[0], design.n_classes) if weights else spec
 
 
 def _read_free_rates(token: Token, spec: ModelSpec, read_matrix: MatrixReader | None) -> ModelSpec:

@@ -11,7 +11,6 @@ import numpy as np
 
 from plltool.arrays import FloatArray
 from plltool.model import named
-from plltool.model.components import Classes
 from plltool.model.named import NamedModel, RateDesign
 from plltool.model.rates import RateKind
 from plltool.model.substitution import exchangeability_matrix
@@ -62,7 +61,7 @@ def find_name(word: str) -> str | None:
 
 
 def named_model(name: str) -> NamedModel:
-    """The protein model of a canonical name; a mixture has its first matrix only, see `read_mixture`."""
+    """The protein model of a canonical name; a mixture has its first matrix only."""
     rates, frequencies = read_matrix("LG")  # from which free rates start
     off_diagonal = ~np.eye(N_STATES, dtype=bool)
     if name == NONREV:
@@ -93,19 +92,3 @@ def unpack_protein_matrix(numbers: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The same from the 210 numbers of PAML's format."""
     square, frequencies = named.unpack_matrix(numbers, N_STATES)
     return square[np.triu_indices(N_STATES, 1)], frequencies
-
-
-@functools.cache
-def read_mixture(name: str) -> Classes:
-    """The classes of one of MIXTURES, with equal weights."""
-    exchangeabilities, frequencies = map(np.array, zip(*map(read_matrix, MIXTURES[name]), strict=True))
-    rates = np.array(list(MIXTURES[name].values()))
-    return Classes(exchangeabilities, frequencies, rates, np.full(len(rates), 1.0 / len(rates)))
-
-
-@functools.cache
-def read_profiles(name: str) -> tuple[FloatArray, FloatArray]:
-    """Weights (n,) and frequencies (n, 20) of one of PROFILES."""
-    rows = named.read_figures("profiles.txt", name).reshape(-1, 1 + N_STATES)
-    weights, frequencies = rows[:, 0], rows[:, 1:]
-    return weights / weights.sum(), frequencies / frequencies.sum(axis=1, keepdims=True)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from plltool import constants
 from plltool.arrays import FloatArray
 from plltool.errors import InputError, show_name
-from plltool.model.components import observed_slopes, partners
+from plltool.model.components import on_share, partners
 from plltool.model.model import CATEGORIES, GROUPS, SCALER, Model
 from plltool.model.rates import SITE_BOUNDS, SITE_GROUPS
 from plltool.model.substitution import exchangeability_matrix, rate_matrix_slopes, rate_slopes
@@ -135,7 +135,10 @@ def _process_slopes(model: Model, by_rates: FloatArray, masses: FloatArray) -> d
     rates = model.mixture()[2]
     by_matrices = rates[:, None, None] * by_rates
     if model.switching is not None:
-        by_matrices, masses = observed_slopes(by_rates, masses, rates, model.switching)
+        n_states = len(model.spec.symbols)
+        on = rates / on_share(model.switching)
+        by_matrices = on[:, None, None] * by_rates[:, :n_states, :n_states]  # those that are on come first
+        masses = masses[:, :n_states] + masses[:, n_states:]
     if model.spec.is_directed:
         by_log = rate_slopes(model.exchangeabilities, by_matrices.sum(axis=0), masses.sum(axis=0))
         return {"rates": design.free_slopes(by_log, parameters)}

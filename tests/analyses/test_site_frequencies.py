@@ -10,7 +10,7 @@ from oracles.substitution import gamma_category_means, q_matrix
 from plltool.cli import main
 from plltool.errors import DeviceError, InputError
 from plltool.io.table_reader import format_frequencies, read_frequencies
-from plltool.model import proteins
+from plltool.model import mixtures
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 from plltool.run.evaluation import evaluate
@@ -106,7 +106,7 @@ def test_gradient_of_free_parameters():
 
 def test_posterior_means_against_the_oracle(tmp_path):
     """Classes weighted by their share of the likelihood of a site; invariable sites do not count."""
-    weights, profiles = proteins.read_profiles("C10")
+    weights, profiles, _ = mixtures.read_profiles("C10")
     exchangeabilities = Model(parse_model("LG")).exchangeabilities
     with Likelihood(PROTEIN_SEQUENCES, TREE, "LG+C10+I{0.1}+G2{0.5}", device="numpy") as likelihood:
         tree, found = likelihood.tree, likelihood.site_frequencies()

@@ -8,7 +8,7 @@ from scipy.linalg import expm
 
 from plltool.alignment.states import PROTEIN
 from plltool.errors import InputError
-from plltool.model import proteins
+from plltool.model import mixtures, proteins
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 from plltool.model.vector import get_vector, set_vector
@@ -52,7 +52,7 @@ def test_figures_are_the_authors(shared, name):
 
 @pytest.mark.parametrize(("name", "part"), PARTS)
 def test_figures_of_mixtures_are_the_authors(shared, name, part):
-    classes = proteins.read_mixture(name)
+    classes = mixtures.read_matrices(name)
     index = list(proteins.MIXTURES[name]).index(part)
     read = classes.exchangeabilities[index], classes.frequencies[index]
     assert_is(read, read_dat(author_file(shared, part)))
@@ -77,7 +77,7 @@ def test_every_figure_has_a_source(name):
 
 @pytest.mark.parametrize("name", proteins.PROFILES)
 def test_profiles(name):
-    weights, frequencies = proteins.read_profiles(name)
+    weights, frequencies, _ = mixtures.read_profiles(name)
     assert len(weights) == int(name[1:])
     assert weights.sum() == pytest.approx(1, rel=1e-15)
     np.testing.assert_allclose(frequencies.sum(axis=1), 1, rtol=1e-15)
@@ -113,7 +113,7 @@ def test_frequencies_of_a_matrix_are_replaced():
 def test_profiles_times_rates():
     """Every profile has every rate; each matrix has one substitution per unit of length."""
     exchangeabilities, _ = proteins.read_matrix("LG")
-    weights, frequencies = proteins.read_profiles("C10")
+    weights, frequencies, _ = mixtures.read_profiles("C10")
     rates = gamma_category_means(0.5, 2)
     expected = [(weights[k] / 2, frequencies[k], exchangeabilities, rate) for k in range(10) for rate in rates]
     assert_components("LG+C10+G2{0.5}", expected)
@@ -122,7 +122,7 @@ def test_profiles_times_rates():
 def test_a_class_beside_the_profiles():
     """+F adds a first class; weights in braces are those of all classes."""
     exchangeabilities, _ = proteins.read_matrix("LG")
-    frequencies = proteins.read_profiles("C10")[1]
+    frequencies = mixtures.read_profiles("C10")[1]
     own = np.linspace(0.02, 0.08, 20) / np.linspace(0.02, 0.08, 20).sum()
     weights = np.arange(1, 12) / 66
     text = "LG+F+C10{" + "/".join(map(repr, weights.tolist())) + "}"
@@ -136,7 +136,7 @@ def test_a_class_beside_the_profiles():
 
 def test_invariable_sites_have_the_mean_of_the_profiles():
     exchangeabilities, _ = proteins.read_matrix("LG")
-    weights, frequencies = proteins.read_profiles("C10")
+    weights, frequencies, _ = mixtures.read_profiles("C10")
     expected = [(0.25, weights @ frequencies, exchangeabilities, 0.0)]
     expected += [(0.75 * weights[k], frequencies[k], exchangeabilities, 4 / 3) for k in range(10)]
     assert_components("LG+C10+IU{0.25}", expected)
@@ -144,7 +144,7 @@ def test_invariable_sites_have_the_mean_of_the_profiles():
 
 def test_classes_have_relative_rates_of_mean_one():
     """EX2: the authors' rates of buried and exposed sites, divided by their weighted mean."""
-    classes = proteins.read_mixture("EX2")
+    classes = mixtures.read_matrices("EX2")
     slow, fast = proteins.MIXTURES["EX2"].values()
     mean = 0.25 * slow + 0.75 * fast
     expected = [
@@ -155,7 +155,7 @@ def test_classes_have_relative_rates_of_mean_one():
 
 
 def test_a_matrix_for_each_rate():
-    classes = proteins.read_mixture("LG4X")
+    classes = mixtures.read_matrices("LG4X")
     rates, weights = (0.25, 0.75, 1.0, 2.0), (0.25, 0.25, 0.25, 0.25)
     expected = [(weights[k], classes.frequencies[k], classes.exchangeabilities[k], rates[k]) for k in range(4)]
     assert_components("LG4X+R4{0.25/0.75/1/2}{0.25/0.25/0.25/0.25}", expected)
