@@ -77,17 +77,7 @@ class Instance(Buffers):
         vw: int | None = None,
         threads: int | None = None,
     ):
-        sizes = {
-            "tip_count": tip_count,
-            "partials_buffer_count": partials_buffer_count,
-            "compact_buffer_count": compact_buffer_count,
-            "state_count": state_count,
-            "pattern_count": pattern_count,
-            "eigen_buffer_count": eigen_buffer_count,
-            "matrix_buffer_count": matrix_buffer_count,
-            "category_count": category_count,
-            "scale_buffer_count": scale_buffer_count,
-        }
+        sizes = {name: size for name, size in locals().items() if name.endswith("_count")}
         check_sizes(sizes)
         preferred, required = Flag(preference_flags), Flag(requirement_flags)
         resource = choose_resource(resource_list, preferred, required)

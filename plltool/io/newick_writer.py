@@ -19,7 +19,6 @@ def write_newick(
     tree: Tree,
     lengths: bool = True,
     outgroup: str | Sequence[str] | None = None,
-    digits: int | None = None,
     labels: Sequence[str] | None = None,
     left_out: BoolArray | None = None,
     marks: Sequence[str] | None = None,
@@ -28,9 +27,8 @@ def write_newick(
 
     Children are in the order of their first tips, so that equal trees with equal names give equal strings.
 
-    lengths : write branch lengths, in expected substitutions per site.
+    lengths : write branch lengths, in expected substitutions per site, with all digits needed to read them back.
     outgroup : name of a taxon, or names of several; the trifurcation is placed so that they are one of its clades.
-    digits : significant digits of a length; None writes as many as are needed to read the same number back.
     labels : (n_edges,) labels of inner branches, such as supports. Each is written at the lower node of its branch, as
         seen from the root, and so stays with its branch for any outgroup. Those of tip branches are not written.
     left_out : (n_edges,) mask of inner branches that are contracted.
@@ -39,7 +37,7 @@ def write_newick(
     root = find_root(tree, outgroup)
     tails = [""] * tree.n_edges
     if lengths:
-        tails = [f":{length!r}" if digits is None else f":{length:.{digits}g}" for length in tree.lengths.tolist()]
+        tails = [f":{length!r}" for length in tree.lengths.tolist()]
     if marks is not None:
         tails = [tail + mark for tail, mark in zip(tails, marks, strict=True)]
     texts, children = {root: ""}, {root: list[int]()}

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import BoolArray, IndexArray, IntArray
+from plltool.arrays import BoolArray, IntArray
 from plltool.constants import NO_NODE
 from plltool.tree.moves import attach_tip, resolve_nodes
 from plltool.tree.topology import Tree
@@ -84,11 +84,6 @@ class Constraint:
     def is_obeyed_by(self, tree: Tree) -> bool:
         """Whether a tree over the same taxa, numbered alike, has every split."""
         return _Core(self, tree).violated is None
-
-    def admission(self, tree: Tree, joints: IntArray, columns: IntArray) -> Admission:
-        """Where each of n subtrees of a tree that obeys may move, given by their inner nodes and columns, both (n,)."""
-        regions = Regions(self, tree)
-        return Admission(regions, regions.homes[joints, columns])
 
     def random_tree(self, rng: np.random.Generator) -> Tree:
         """Draw a tree uniformly from all that obey, of default lengths: members, then the free taxa in random order."""
@@ -240,22 +235,6 @@ class Regions:
         """Mask (n,): whether subtrees with these `homes` (n,) may move into `branches` (n,)."""
         sides = self.sides[branches]
         return (homes == ANYWHERE) | (sides[:, 0] == homes) | (sides[:, 1] == homes)
-
-
-@dataclass(frozen=True, eq=False)
-class Admission:
-    """Where each of n subtrees may move."""
-
-    regions: Regions  # of the tree
-    homes: IntArray  # (n,) of the subtrees, as in `Regions`
-
-    def __call__(self, subtrees: IndexArray, branches: IndexArray) -> BoolArray:
-        """Mask (m,): whether the subtrees with these numbers (m,) may move into these branches (m,)."""
-        return self.regions.admit(self.homes[subtrees], branches)
-
-    def is_free(self, subtrees: IndexArray) -> BoolArray:
-        """Mask (m,): whether the subtrees with these numbers (m,) may move anywhere."""
-        return np.asarray(self.homes[subtrees] == ANYWHERE)
 
 
 class Growth:

@@ -22,7 +22,7 @@ from plltool.engine import program as prog
 from plltool.engine.contract import Opcode
 from plltool.optimise.lengths import apply_step, newton_step
 from plltool.optimise.likelihood import TreeLikelihood, add_linked
-from plltool.tree.constraint import Admission
+from plltool.tree.constraint import ANYWHERE, Regions
 from plltool.tree.operations import directed_slots
 
 HEALING_ROUNDS = 2  # evaluations of the branches that close the gaps of pruned subtrees, with Newton steps in between
@@ -125,16 +125,15 @@ def scan(likelihood: TreeLikelihood, prunes: Prunes, radius: int, lnl: float, pa
     beyond it: the branches that are allowed for a subtree are connected. A subtree that may move anywhere beside a
     constraint walks on whatever it loses, because the others, held where they are, keep it from its place.
     """
-    frontier, admits = _gaps(likelihood, prunes), None
-    if likelihood.constraint is not None:
-        admits = likelihood.constraint.admission(likelihood.tree, prunes.joints, prunes.columns)
+    frontier, constraint = _gaps(likelihood, prunes), likelihood.constraint
+    regions = None if constraint is None else Regions(constraint, likelihood.tree)
     columns: Columns = {name: np.zeros(0, dtype=np.int64) for name in STEP_COLUMNS}
     scores = np.zeros(0)
     typical_loss = 0.0
-    roams = _find_roaming(likelihood, prunes, admits) if admits else np.zeros(0, dtype=bool)
+    roams = _find_roaming(likelihood, prunes, regions) if regions else np.zeros(0, dtype=bool)
     for stop in [*(phase for phase in SCAN_PHASES if phase < radius), radius]:
         first = len(scores)
-        columns, frontier = _walk(likelihood, columns, frontier, stop, admits)
+        columns, frontier = _walk(likelihood, prunes, columns, frontier, stop, regions)
         scores = np.concatenate([scores, _score(likelihood, prunes, columns, first)])
         if not len(scores):  # as of 3 taxa
             break
@@ -144,19 +143,19 @@ def scan(likelihood: TreeLikelihood, prunes: Prunes, radius: int, lnl: float, pa
         last = frontier["parent"]
         reached = _best_since(first, scores, columns["parent"], last) if patient else scores[last]
         onward = reached >= lnl - max(WALK_CUTOFF * typical_loss, WALK_LEAST)
-        if admits:
+        if regions:
             onward |= roams[frontier["prune"]]
         frontier = {name: column[onward] for name, column in frontier.items()}
     return Steps(**columns, prunes=prunes, scores=scores, typical_loss=typical_loss)
 
 
-def _find_roaming(likelihood: TreeLikelihood, prunes: Prunes, admits: Admission) -> BoolArray:
+def _find_roaming(likelihood: TreeLikelihood, prunes: Prunes, regions: Regions) -> BoolArray:
     """Which subtrees (n,) walk on whatever they lose: the free ones, as many as ROAMING_STEPS suffice for.
 
     Those on long branches come first, for they are the least at home.
     """
     tree = likelihood.tree
-    free = np.flatnonzero(admits.is_free(np.arange(len(prunes))))
+    free = np.flatnonzero(regions.homes[prunes.joints, prunes.columns] == ANYWHERE)
     stems = tree.lengths.reshape(tree.n_edges, -1).sum(axis=1)[tree.edges[prunes.joints[free], prunes.columns[free]]]
     chosen = free[np.argsort(-stems, kind="stable")[: ROAMING_STEPS // tree.n_edges]]
     return np.isin(np.arange(len(prunes)), chosen)
@@ -192,7 +191,7 @@ def _gaps(likelihood: TreeLikelihood, prunes: Prunes) -> Columns:
 
 
 def _walk(
-    likelihood: TreeLikelihood, columns: Columns, frontier: Columns, stop: int, admits: Admission | None
+    likelihood: TreeLikelihood, prunes: Prunes, columns: Columns, frontier: Columns, stop: int, regions: Regions | None
 ) -> tuple[Columns, Columns]:
     """Walk from `frontier` to `stop` branches from the gap; return all steps and the new frontier."""
     tree, view = likelihood.tree, likelihood.view
@@ -204,8 +203,9 @@ def _walk(
             break
         at = {name: np.repeat(column[inner], 2) for name, column in frontier.items()}
         turn = np.tile([1, 2], len(inner))
-        if admits is not None:
-            admitted = admits(at["prune"], tree.edges[at["node"], (at["entry"] + turn) % 3].astype(np.int64))
+        if regions is not None:
+            homes = regions.homes[prunes.joints[at["prune"]], prunes.columns[at["prune"]]]
+            admitted = regions.admit(homes, tree.edges[at["node"], (at["entry"] + turn) % 3])
             at, turn = {name: column[admitted] for name, column in at.items()}, turn[admitted]
         node, depth = at["node"], at["depth"]
         onward, side = (at["entry"] + turn) % 3, (at["entry"] + 3 - turn) % 3

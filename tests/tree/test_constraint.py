@@ -79,9 +79,9 @@ def test_every_insertion_of_every_subtree(seed):
     constraint = constrain(nested, names)
     tree = constraint.random_tree(rng)
     joints, columns = (array.ravel() for array in np.mgrid[tree.n_taxa : tree.n_nodes, :3])
-    admits = constraint.admission(tree, joints, columns)
-    for subtree, (joint, column) in enumerate(zip(joints.tolist(), columns.tolist(), strict=True)):
-        admitted = admits(np.full(tree.n_edges, subtree), np.arange(tree.n_edges))
+    regions = Regions(constraint, tree)
+    for joint, column in zip(joints.tolist(), columns.tolist(), strict=True):
+        admitted = regions.admit(np.full(tree.n_edges, regions.homes[joint, column]), np.arange(tree.n_edges))
         for target in range(tree.n_edges):
             moved = tree.copy()
             root = int(tree.neighbours[joint, column])
