@@ -32,20 +32,11 @@ from plltool.hardware import Hardware
 def read_eigensystem(right: FloatArray, left: FloatArray, values: FloatArray) -> Spectra:
     """Q = right @ B @ left: B is diagonal, but for [[a, b], [-b, a]] at neighbours with eigenvalues a +- bi.
 
-    `values` (S,), or (2, S) with the imaginary parts. Pairs are found from the front and come first, so that the first
-    of each has an even place, as the engines want it.
+    `values` (S,), or (2, S) with the imaginary parts. Pairs come first, so that the first of each has an even place, as
+    the engines want it.
     """
-    n = len(right)
-    parts, order, place = values.reshape(-1, n), list(range(n)), 0
-    if len(parts) > 1:
-        firsts = []
-        while place < n - 1:
-            if parts[1, place] != 0:
-                firsts.append(place)
-                place += 1
-            place += 1
-        pairs = [place + k for place in firsts for k in (0, 1)]
-        order = pairs + [place for place in range(n) if place not in pairs]
+    parts = values.reshape(-1, len(right))
+    order = np.argsort(parts[-1] == 0, kind="stable") if len(parts) > 1 else np.arange(len(right))
     real, *turns = (part[order][None, None] for part in parts)
     right, left = right[:, order][None, None], left[order][None, None]
     return Spectra(real, turns[0] if turns else None, right, left, left[:, :, -1])

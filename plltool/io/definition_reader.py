@@ -254,8 +254,7 @@ def _mix_frequencies(text: str, known: Definitions, where: str) -> str:
     if not profiles:
         raise InputError(f"{where}: found no profile in a mixture, expected at least one")
     sorted_rates = format_values([rates[place] for place in order])
-    rows = "|".join(format_values(profile)[1:-1] for profile in profiles)
-    mixed = f"{mixtures.PROFILES}{{{rows}}}{sorted_rates}"
+    mixed = f"{mixtures.PROFILES}{mixtures.write_rows(profiles)}{sorted_rates}"
     mixed += format_values([weights[place] for place in order]) if weights else ""
     return "+".join([mixed, *(_MODES[members[place].upper()] for place in own)])
 

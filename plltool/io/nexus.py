@@ -101,12 +101,13 @@ class StateSets:
     """Bytes above ASCII that stand for sets of states, such as {01}; `members` has the characters of each by byte."""
 
     def __init__(self, text: bytes, source: str):
-        used = set(text)
         self._source = source
-        self._free = [byte for byte in range(255, 127, -1) if byte not in used]
-        self._most = len(self._free)
+        self._free = sorted(set(range(128, 256)).difference(text))
         self._bytes: dict[bytes, int] = {}
-        self.members: Mapping[int, bytes] = {}
+
+    @property
+    def members(self) -> dict[int, bytes]:
+        return {byte: members for members, byte in self._bytes.items()}
 
     def character_for(self, members: bytes, symbols: str) -> bytes:
         """The byte of a set; empty for an empty set, or one with a member that is not among declared `symbols`."""
@@ -117,11 +118,10 @@ class StateSets:
             members = bytes(table[byte] for byte in members)
         members = bytes(sorted(set(members.upper())))
         if members and members not in self._bytes:
-            if not self._free:
+            if len(self._bytes) == len(self._free):
                 found = "found too many different sets of states"
-                raise InputError(f"{self._source}: {found}, expected at most {self._most}")
-            self._bytes[members] = self._free.pop()
-            self.members = {byte: some for some, byte in self._bytes.items()}
+                raise InputError(f"{self._source}: {found}, expected at most {len(self._free)}")
+            self._bytes[members] = self._free[len(self._bytes)]
         return bytes([self._bytes[members]]) if members else b""
 
 

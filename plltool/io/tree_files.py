@@ -27,7 +27,7 @@ from plltool.progress import log
 from plltool.tree.concordance import GeneTree
 from plltool.tree.constraint import Constraint, make_constraint
 from plltool.tree.rooted import drop_root, root_split
-from plltool.tree.rooted_nodes import RootedNodes, unrooted_branches
+from plltool.tree.rooted_nodes import RootedNodes, add_lengths, unrooted_branches
 from plltool.tree.splits import Splits, TreeSet, branch_splits, everyone, make_tree_set, members_of, splits_of
 from plltool.tree.topology import Tree
 
@@ -172,11 +172,7 @@ def find_splits(nodes: RootedNodes, tips: dict[int, int]) -> Splits:
     """
     splits: dict[int, float] = {}
     for node, split in find_branches(nodes, tips):
-        length = nodes.lengths[node]
-        if split in splits:
-            parts = [part for part in (splits[split], length) if not math.isnan(part)]
-            length = sum(parts) if parts else math.nan
-        splits[split] = length
+        splits[split] = add_lengths(splits.get(split, math.nan), nodes.lengths[node])
     return splits
 
 

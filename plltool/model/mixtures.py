@@ -64,13 +64,13 @@ def name_matrices(exchangeabilities: Rows, frequencies: Rows, rates: Sequence[fl
     if len(frequencies) != len(exchangeabilities):
         raise InputError(f"expected frequencies of {len(exchangeabilities)} classes, found {len(frequencies)}")
     _check_classes(frequencies, rates, symbols, len(frequencies))
-    return f"{MATRICES}{_write(exchangeabilities)}{_write(frequencies)}{_write([rates])}"
+    return f"{MATRICES}{write_rows(exchangeabilities)}{write_rows(frequencies)}{write_rows([rates])}"
 
 
 def name_profiles(frequencies: Rows, rates: Sequence[float], symbols: Sequence[str], n_classes: int) -> str:
     """The canonical name of profiles; with one class more than profiles, rates begin with the rate of another class."""
     _check_classes(frequencies, rates, symbols, n_classes)
-    return f"{PROFILES}{_write(frequencies)}{_write([rates])}"
+    return f"{PROFILES}{write_rows(frequencies)}{write_rows([rates])}"
 
 
 def _check_classes(frequencies: Rows, rates: Sequence[float], symbols: Sequence[str], n_classes: int) -> None:
@@ -81,7 +81,8 @@ def _check_classes(frequencies: Rows, rates: Sequence[float], symbols: Sequence[
     check_positive(rates, "rates of classes")
 
 
-def _write(rows: Rows) -> str:
+def write_rows(rows: Rows) -> str:
+    """Numbers of classes in braces, as a model string has them."""
     return "{" + BETWEEN_CLASSES.join("/".join(map(repr, row)) for row in rows) + "}"
 
 

@@ -75,18 +75,14 @@ def assign_sites(scheme: Scheme, n_sites: int, source: str) -> list[IndexArray]:
     in_pairs: dict[int, IndexArray] = {}
     for number, spec in enumerate(scheme):
         what = spec.shown()
-        if not spec.ranges:
-            raise InputError(f"{what}: found no columns, expected at least one")
         if spec.n_sites not in (None, n_sites):
             raise InputError(f"{what}: found a structure of {spec.n_sites} columns, expected {n_sites} as in {source}")
-        are_pairs = {isinstance(some, SitePair) for some in spec.ranges}
         of_pairs = spec.model is not None and spec.model.data == DOUBLET
-        if are_pairs != {of_pairs} and of_pairs:
-            hint = "pairs of columns in a partition file, such as 5:70 or pairs{FILE}"
-            found = f"found single columns, expected {hint}, for model {show_name(str(spec.model))}"
-            raise InputError(f"{spec.shown(source)}: {found}")
-        if are_pairs != {of_pairs}:
+        if any(isinstance(some, SitePair) != of_pairs for some in spec.ranges):
             found = "found pairs of columns, expected ranges, or a model of pairs such as S16"
+            if of_pairs:
+                hint = "pairs of columns in a partition file, such as 5:70 or pairs{FILE}"
+                found = f"found single columns, expected {hint}, for model {show_name(str(spec.model))}"
             raise InputError(f"{spec.shown(source)}: {found}")
         for some in spec.ranges:
             if some == REMAINDER:
@@ -101,7 +97,7 @@ def assign_sites(scheme: Scheme, n_sites: int, source: str) -> list[IndexArray]:
                 other = show_name(scheme[owner[taken[0]]].name)
                 raise InputError(f"{what}: column {taken[0] + 1} is already in partition {other}")
             owner[columns] = number
-        if of_pairs:
+        if of_pairs and spec.ranges:
             in_pairs[number] = np.concatenate([some.columns(n_sites) for some in spec.ranges])
     for number, spec in enumerate(scheme):
         if REMAINDER in spec.ranges:
