@@ -7,9 +7,11 @@ import io
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from plltool.alignment.alignment import Sequences
 from plltool.alignment.states import ILLEGAL_CODE, StateSpace
 from plltool.errors import InputError, show_name
 
@@ -89,6 +91,12 @@ def split_name(line: bytes) -> tuple[str, bytes]:
         return decode_name(quoted[1].replace(b"''", b"'")), remove_blanks(text[quoted.end() :])
     name, *sequence = text.split(None, 1)
     return decode_name(name), remove_blanks(b"".join(sequence))
+
+
+def to_sequences(records: Sequence[Record], source: str, states: StateSpace | None, **more: Any) -> Sequences:
+    """What the records of a file hold; `more` are other attributes of `Sequences`."""
+    names, rows = tuple(own.name for own in records), tuple(own.sequence for own in records)
+    return Sequences(names, rows, source, states, [own.line for own in records], **more)
 
 
 def join_rows(rows: Iterable[Row]) -> list[Record]:

@@ -14,7 +14,7 @@ from plltool.constants import FIRST_WORD, NAME_KINDS, WHOLE
 from plltool.errors import InputError, check_one_of, explained, list_names, show_name
 from plltool.io import alignment_formats as formats
 from plltool.io.files import FileName, read_text, source_name, unpacked_name
-from plltool.io.nexus import NexusMatrix, read_nexus, starts_like_nexus
+from plltool.io.nexus import read_nexus, starts_like_nexus
 from plltool.io.site_formats import read_catg, read_vcf, starts_like_catg, starts_like_vcf
 from plltool.io.table_reader import read_table, starts_like_table
 from plltool.progress import log
@@ -100,23 +100,19 @@ def _read_text(text: bytes, source: str, states: StateSpace | None, names: str |
         raise InputError(f"{source}: found {kind}, expected {states.name} data")
     if is_vcf or is_table:
         return read_vcf(text, source) if is_vcf else read_table(text, source, least)
-    letters = states and states.letters
+    names_are = names or WHOLE
     if starts_like_nexus(text):
-        matrix = read_nexus(text, source, letters)
-    else:
-        records = _parse(text, source, letters or PROTEIN)
-        found = letters or detect_states(record.sequence for record in records)
-        if found is not letters and formats.starts_like_phylip(text):  # where letters may tell names from sequences
-            records = _parse(text, source, found)
-        warnings = formats.note_on_blanks(records, source) if _is_fasta(text) and names is None else ()
-        if _is_fasta(text) and names == FIRST_WORD:
-            records = formats.cut_names(records, source)
-        matrix = NexusMatrix(records, found, states is not None, {}, (), warnings)
-    taxa, rows = tuple(own.name for own in matrix.records), tuple(own.sequence for own in matrix.records)
-    lines = [own.line for own in matrix.records]
-    space = states if states is not letters else matrix.states
-    more = matrix.told, matrix.sets, matrix.kinds, matrix.warnings, least
-    return Sequences(taxa, rows, source, space, lines, *more, names_are=names or WHOLE)
+        return read_nexus(text, source, states, least=least, names_are=names_are)
+    letters = states and states.letters
+    records = _parse(text, source, letters or PROTEIN)
+    found = letters or detect_states(record.sequence for record in records)
+    if found is not letters and formats.starts_like_phylip(text):  # where letters may tell names from sequences
+        records = _parse(text, source, found)
+    warnings = formats.note_on_blanks(records, source) if _is_fasta(text) and names is None else ()
+    if _is_fasta(text) and names == FIRST_WORD:
+        records = formats.cut_names(records, source)
+    facts = {"told": states is not None, "warnings": warnings, "least": least, "names_are": names_are}
+    return formats.to_sequences(records, source, found if states is letters else states, **facts)
 
 
 def read_alignments(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import AnyStr
+from typing import Any, AnyStr
 
-from plltool.alignment.alignment import DeclaredKind
+from plltool.alignment.alignment import DeclaredKind, Sequences
 from plltool.alignment.spaces import COUNTED, SPACES, detect_states
 from plltool.alignment.states import DNA, MAX_STATES, MULTISTATE, PROTEIN, SYMBOLS, StateSpace
 from plltool.errors import InputError, show_name
@@ -181,20 +181,8 @@ class _Format:
     symbols: str
 
 
-@dataclass(frozen=True)
-class NexusMatrix:
-    """The sequences of a NEXUS file, with more attributes of `Sequences`."""
-
-    records: list[Record]
-    states: StateSpace | None
-    told: bool
-    sets: Mapping[int, bytes]
-    kinds: tuple[DeclaredKind, ...]
-    warnings: tuple[str, ...]
-
-
-def read_nexus(text: bytes, source: str, states: StateSpace | None = None) -> NexusMatrix:
-    """The only data or characters block of a NEXUS file; see `starts_like_nexus`.
+def read_nexus(text: bytes, source: str, states: StateSpace | None = None, **more: Any) -> Sequences:
+    """The only data or characters block of a NEXUS file; see `starts_like_nexus`. `more` are other attributes.
 
     Names are kept as written (an underscore stays one). Match, gap and missing characters are those that the FORMAT
     command declares; the latter two become ``-`` and ``?``. The matrix may be interleaved, with names in each block or
@@ -206,7 +194,8 @@ def read_nexus(text: bytes, source: str, states: StateSpace | None = None) -> Ne
     and mixed data it becomes one of `sets`, whether it is polymorphic or uncertain.
     """
     block, blocks = _find_blocks(split_commands(text, source), source)
-    declared = _parse_format(block, source, states)
+    letters = states and states.letters
+    declared = _parse_format(block, source, letters)
     announced = _parse_dimensions(block, blocks, source)
     kinds = _parse_kinds(block, announced, source) if declared.states is None else ()
     sets = StateSets(text, source)
@@ -223,7 +212,8 @@ def read_nexus(text: bytes, source: str, states: StateSpace | None = None) -> Ne
     found = declared.states
     if found is None and not kinds:
         found = detect_states(record.sequence for record in records)
-    return NexusMatrix(records, found, declared.states is not None, sets.members, kinds, warnings)
+    facts = {"told": declared.states is not None, "sets": sets.members, "kinds": kinds, "warnings": warnings}
+    return formats.to_sequences(records, source, found if states is letters else states, **facts, **more)
 
 
 def _find_blocks(commands: Iterable[Command], source: str) -> tuple[_Block, list[_Block]]:

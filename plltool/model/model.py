@@ -340,10 +340,11 @@ class Model:
             "frequencies": bool(spec.free_rows) if spec.members else spec.frequency_mode == "optimised",
             "class_weights": spec.weighs_classes and spec.class_weights is None,
             "switching": spec.switching and spec.switch_rates is None,
+            **dict.fromkeys(spec.sites.free_parameters, True),
+            SCALER: spec.scaled and spec.scaler is None,
+            CATEGORIES: self.has_site_rates,
         }
-        scaler = (SCALER,) if spec.scaled and spec.scaler is None else ()
-        categories = (CATEGORIES,) if self.has_site_rates else ()
-        return (*(group for group in free if free[group]), *spec.sites.free_parameters, *scaler, *categories)
+        return tuple(group for group in free if free[group])
 
     @property
     def n_free_parameters(self) -> int:

@@ -11,7 +11,7 @@ from plltool.arrays import BoolArray, FloatArray
 from plltool.constants import MIDPOINT, OUTGROUP, ROOT_KINDS, ROOT_NAME
 from plltool.errors import InputError, check_least, show_name
 from plltool.io.newick_writer import find_root, write_newick
-from plltool.tree.rooted import place_midpoint, place_minimal_deviation, place_outgroup
+from plltool.tree.rooted import check_outgroup, place_midpoint, place_minimal_deviation, place_outgroup
 from plltool.tree.rooted_nodes import RootedNodes, UnrootedNodes
 from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import Tree
@@ -35,11 +35,7 @@ def as_outgroup(given: OutgroupLike | None, names: Sequence[str], whose: str = "
         why = "because the model is not time-reversible and places the root itself"
         raise InputError(f"outgroup: not allowed here, {why}")
     outgroup = _split_names(given, names)
-    unknown = sorted(set(outgroup).difference(names))
-    if unknown:
-        raise InputError(f"the outgroup's taxon {show_name(unknown[0])} is not in {whose}")
-    if not 0 < len(set(outgroup)) < len(names):
-        raise InputError(f"an outgroup must be some of the taxa, found {len(set(outgroup))} of {len(names)}")
+    check_outgroup(outgroup, names, whose)
     return outgroup
 
 

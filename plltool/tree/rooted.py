@@ -138,14 +138,20 @@ class _Survey:
         return np.array([self.depths[tip] for tip in self.tips[self.first[node] : self.last[node]]]) - self.depths[node]
 
 
+def check_outgroup(outgroup: Collection[str], names: Collection[str], whose: str) -> set[str]:
+    """The taxa of an outgroup; InputError unless they are some of `names`, those of `whose`, and not all."""
+    members = set(outgroup)
+    unknown = sorted(members.difference(names))
+    if unknown:
+        raise InputError(f"the outgroup's taxon {show_name(unknown[0])} is not in {whose}")
+    if not 0 < len(members) < len(names):
+        raise InputError(f"an outgroup must be some of the taxa, found {len(members)} of {len(names)}")
+    return members
+
+
 def place_outgroup(tree: UnrootedNodes, outgroup: Collection[str]) -> Place:
     """The middle of the branch between the outgroup and the other taxa."""
-    members = set(outgroup)
-    unknown = sorted(members.difference(tree.names.values()))
-    if unknown:
-        raise InputError(f"the outgroup's taxon {show_name(unknown[0])} is not in the tree")
-    if not 0 < len(members) < len(tree.names):
-        raise InputError(f"an outgroup must be some of the taxa, found {len(members)} of {len(tree.names)}")
+    members = check_outgroup(outgroup, tree.names.values(), "the tree")
     start = next(node for node, name in tree.names.items() if name not in members)
     visits = tree.directed_from(start)
     inside = {node: int(name in members) for node, name in tree.names.items()}

@@ -26,8 +26,8 @@ def read(text, states=None):
 def shown(matrix):
     """The sequences, with sets written in braces."""
     return [
-        "".join(f"{{{matrix.sets[byte].decode()}}}" if byte in matrix.sets else chr(byte) for byte in record.sequence)
-        for record in matrix.records
+        "".join(f"{{{matrix.sets[byte].decode()}}}" if byte in matrix.sets else chr(byte) for byte in row)
+        for row in matrix.rows
     ]
 
 
