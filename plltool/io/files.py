@@ -30,14 +30,6 @@ RECORD_KEYS = (
 _NEW_FILE_MODE = 0o666  # what open() asks for, less the user's mask
 
 
-def format_record(record: Mapping[str, Any]) -> str:
-    """The record as JSON, ASCII only for every locale; ValueError for a lack of `RECORD_KEYS` or an infinite number."""
-    missing = [key for key in RECORD_KEYS if key not in record]
-    if missing:
-        raise ValueError(f"a run record lacks {', '.join(missing)}")
-    return json.dumps(record, indent=1, allow_nan=False)
-
-
 class Recorded(ABC):
     """A result that becomes JSON: `as_record` has it as strings, numbers, lists and dictionaries."""
 
@@ -63,8 +55,14 @@ def tabbed(rows: Iterable[Sequence[str]]) -> str:
 
 
 def write_record(path: FileName, record: Mapping[str, Any]) -> None:
-    """Write a record; errors as in `format_record` and `write_text`."""
-    write_text(path, format_record(record) + "\n")
+    """Write a record as JSON, ASCII only for every locale.
+
+    ValueError for a lack of `RECORD_KEYS` or a number that is not finite; other errors as `write_text`.
+    """
+    missing = [key for key in RECORD_KEYS if key not in record]
+    if missing:
+        raise ValueError(f"a run record lacks {', '.join(missing)}")
+    write_text(path, json.dumps(record, indent=1, allow_nan=False) + "\n")
 
 
 def read_record(path: FileName) -> dict[str, Any]:

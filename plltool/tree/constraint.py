@@ -22,6 +22,7 @@ import numpy.typing as npt
 from plltool.arrays import BoolArray, IntArray
 from plltool.constants import NO_NODE
 from plltool.tree.moves import attach_tip, resolve_nodes
+from plltool.tree.rooted_nodes import preorder
 from plltool.tree.topology import Tree
 
 ANYWHERE = -1  # the region of a subtree that no split of the constraint restricts
@@ -116,27 +117,24 @@ def make_constraint(names: Sequence[str], branches: npt.ArrayLike, taxa: Mapping
     """
     if len(taxa) < 4:
         return None
-    around: dict[int, list[int]] = {}
-    for a, b in np.asarray(branches).tolist():
-        around.setdefault(a, []).append(b)
-        around.setdefault(b, []).append(a)
-    root = min(taxa, key=taxa.__getitem__)
-    first = {node: taxa.get(node, len(names)) for node in around}  # the first taxon at or below each node
-    for node, parent in reversed(_preorder(around, root)):
-        if parent != NO_NODE:
-            first[parent] = min(first[parent], first[node])
-    visits = _preorder({node: sorted(others, key=first.__getitem__) for node, others in around.items()}, root)
-    size, branching = dict.fromkeys(around, 0), dict.fromkeys(around, 0)
-    for node, parent in reversed(visits):
-        size[node] += node in taxa and node != root
-        if size[node] and parent != NO_NODE:
+    ends, root = np.asarray(branches), min(taxa, key=taxa.__getitem__)
+    visits = preorder(ends, root)
+    first = {node: taxa.get(node, len(names)) for node in ends.ravel().tolist()}  # taxon at or below each node
+    for node, parent, _ in reversed(visits):
+        first[parent] = min(first[parent], first[node])
+    last_first = [branch for _, branch in sorted(((first[node], branch) for node, _, branch in visits), reverse=True)]
+    visits = preorder(ends[last_first], root)
+    size, branching = dict.fromkeys(first, 0), dict.fromkeys(first, 0)
+    for node, parent, _ in reversed(visits):
+        size[node] += node in taxa
+        if size[node]:
             size[parent] += size[node]
             branching[parent] += 1
     tips = np.full(len(names), NO_NODE, dtype=np.int32)
     number = {NO_NODE: NO_NODE}
     parents: list[int] = []
     sizes: list[int] = []
-    for node, parent in visits:  # a node left out takes the number of the node above it
+    for node, parent, _ in [(root, NO_NODE, NO_NODE), *visits]:  # a node left out takes the number of the node above it
         kept = node in taxa or branching[node] > 1
         number[node] = len(parents) if kept else number[parent]
         if not kept:
@@ -147,16 +145,6 @@ def make_constraint(names: Sequence[str], branches: npt.ArrayLike, taxa: Mapping
         sizes.append(size[node])
     made = Constraint(tuple(names), tips, np.array(parents, dtype=np.int32), np.array(sizes, dtype=np.int32))
     return made if made.n_splits else None
-
-
-def _preorder(around: Mapping[int, Sequence[int]], root: int) -> list[tuple[int, int]]:
-    """(node, parent) of every node of a tree, given by the neighbours of each node, from `root` on."""
-    visits, stack = [], [(root, NO_NODE)]
-    while stack:
-        node, parent = stack.pop()
-        visits.append((node, parent))
-        stack += [(other, node) for other in around[node] if other != parent]
-    return visits
 
 
 class _Core:

@@ -15,7 +15,7 @@ import numpy as np
 from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import MIN_BRANCH_LENGTH, NO_NODE, ROOT_NAME
 from plltool.errors import InputError, show_name
-from plltool.tree.rooted_nodes import Place, UnrootedNodes
+from plltool.tree.rooted_nodes import Place, UnrootedNodes, preorder
 from plltool.tree.splits import branch_splits
 from plltool.tree.topology import Tree
 
@@ -105,7 +105,7 @@ class _Survey:
         if len(tree.names) < 3:
             raise InputError(f"a root by distances: found a tree of {len(tree.names)} taxa, expected at least 3")
         self.top = top = next(node for node in tree.ends.ravel().tolist() if node not in tree.names)
-        self.visits = visits = tree.directed_from(top)
+        self.visits = visits = preorder(tree.ends, top)
         self.depths, self.children = depths, children = {top: 0.0}, {top: list[int]()}
         for node, parent, branch in visits:
             depths[node] = depths[parent] + float(tree.lengths[branch])
@@ -153,7 +153,7 @@ def place_outgroup(tree: UnrootedNodes, outgroup: Collection[str]) -> Place:
     """The middle of the branch between the outgroup and the other taxa."""
     members = check_outgroup(outgroup, tree.names.values(), "the tree")
     start = next(node for node, name in tree.names.items() if name not in members)
-    visits = tree.directed_from(start)
+    visits = preorder(tree.ends, start)
     inside = {node: int(name in members) for node, name in tree.names.items()}
     sizes = dict.fromkeys(tree.names, 1)
     for node, parent, branch in reversed(visits):

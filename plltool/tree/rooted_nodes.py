@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from plltool.arrays import FloatArray, IntArray
 from plltool.constants import NO_NODE
@@ -146,20 +147,6 @@ class UnrootedNodes:
         names = {node: label for node, label in enumerate(nodes.labels) if not children[node]}
         return cls(ends, lengths, tuple(labels), names)
 
-    def directed_from(self, root: int) -> list[tuple[int, int, int]]:
-        """(node, parent, branch) of every node but `root` in preorder."""
-        links: dict[int, list[tuple[int, int]]] = {}  # (other end, branch) of the branches at each node
-        for branch, (a, b) in enumerate(self.ends.tolist()):
-            links.setdefault(a, []).append((b, branch))
-            links.setdefault(b, []).append((a, branch))
-        visits = []
-        stack = [(node, root, branch) for node, branch in reversed(links[root])]
-        while stack:
-            node, parent, branch = stack.pop()
-            visits.append((node, parent, branch))
-            stack += [(other, node, own) for other, own in reversed(links[node]) if own != branch]
-        return visits
-
     def rooted_at(self, place: Place) -> RootedNodes:
         """The tree with a root of two branches at a place; both have the label of the branch that the root divides."""
         root = int(self.ends.max()) + 1
@@ -169,13 +156,27 @@ class UnrootedNodes:
         ends[place.branch] = first, root
         lengths = np.append(self.lengths, (1.0 - place.share) * whole)
         lengths[place.branch] = place.share * whole
-        divided = UnrootedNodes(ends, lengths, (*self.labels, self.labels[place.branch]), self.names)
+        labels = (*self.labels, self.labels[place.branch])
         made = RootedNodes()
         number = {root: made.add(NO_NODE)}
-        for node, parent, branch in divided.directed_from(root):
-            label = self.names.get(node, divided.labels[branch])
-            number[node] = made.add(number[parent], float(divided.lengths[branch]), label)
+        for node, parent, branch in preorder(ends, root):
+            number[node] = made.add(number[parent], float(lengths[branch]), self.names.get(node, labels[branch]))
         return made
+
+
+def preorder(ends: npt.NDArray[np.integer], root: int) -> list[tuple[int, int, int]]:
+    """(node, parent, branch) of every node but `root` of a tree of branches (n, 2), at each node in their order."""
+    links: dict[int, list[tuple[int, int]]] = {}  # (other end, branch) of the branches at each node
+    for branch, (a, b) in enumerate(ends.tolist()):
+        links.setdefault(a, []).append((b, branch))
+        links.setdefault(b, []).append((a, branch))
+    visits = []
+    stack = [(node, root, branch) for node, branch in reversed(links[root])]
+    while stack:
+        node, parent, branch = stack.pop()
+        visits.append((node, parent, branch))
+        stack += [(other, node, own) for other, own in reversed(links[node]) if own != branch]
+    return visits
 
 
 def unrooted_branches(nodes: RootedNodes) -> tuple[IntArray, FloatArray, tuple[int, float] | None]:

@@ -6,7 +6,7 @@ import pytest
 from refusals import refused
 
 from plltool.errors import InputError
-from plltool.io.files import RECORD_KEYS, format_record, read_record, write_record, write_text
+from plltool.io.files import RECORD_KEYS, read_record, write_record, write_text
 
 RECORD = dict.fromkeys(RECORD_KEYS) | {"lnl": -1.5, "tree": "('Foo bar',é,Lemur\udce9);"}
 
@@ -19,11 +19,11 @@ def test_there_and_back(tmp_path):
     assert os.listdir(tmp_path) == ["x.json"]
 
 
-def test_a_record_is_complete_and_finite():
+def test_a_record_is_complete_and_finite(tmp_path):
     with pytest.raises(ValueError, match="lacks model"):
-        format_record({key: 0 for key in RECORD_KEYS if key != "model"})
+        write_record(tmp_path / "x", {key: 0 for key in RECORD_KEYS if key != "model"})
     with pytest.raises(ValueError, match="nan"):
-        format_record(RECORD | {"lnl": float("nan")})
+        write_record(tmp_path / "x", RECORD | {"lnl": float("nan")})
 
 
 def test_surrogates_become_bytes_again(tmp_path):
