@@ -28,7 +28,7 @@ from plltool.tree.concordance import GeneTree
 from plltool.tree.constraint import Constraint, make_constraint
 from plltool.tree.rooted import drop_root, root_split
 from plltool.tree.rooted_nodes import RootedNodes, add_lengths, unrooted_branches
-from plltool.tree.splits import Splits, TreeSet, branch_splits, everyone, make_tree_set, members_of, splits_of
+from plltool.tree.splits import Splits, TreeSet, branch_splits, everyone, make_tree_set, nest, splits_of
 from plltool.tree.topology import Tree
 
 _LABEL = r"'(?:[^']|'')*+'|[^\s,='\[\]();]++"
@@ -234,18 +234,10 @@ def write_splits(
     `splits` are as in `TreeSet`; of any two that overlap one holds the other. `lengths`, `labels` are of their
     branches, `pendants` (n_taxa,) lengths of those at the tips; a length that is NaN is not written.
     """
-    n, root = len(names), len(names) + len(splits)  # nodes are the taxa, the splits and the root
-    first = [*range(n), *(next(members_of(split)) for split in splits)]
-    holder, children = [root] * n, {node: list[int]() for node in range(root + 1)}  # the smallest split of each taxon
-    for k in sorted(range(len(splits)), key=lambda k: -splits[k].bit_count()):
-        children[holder[first[n + k]]].append(n + k)
-        for taxon in members_of(splits[k]):
-            holder[taxon] = n + k
-    for taxon, smallest in enumerate(holder):
-        children[smallest].append(taxon)
+    root, nodes = everyone(len(names)), [*(1 << taxon for taxon in range(len(names))), *splits]
+    children = {node: sorted(own, key=lambda taxa: taxa & -taxa) for node, own in nest([root, *nodes]).items()}
     texts = zip([*map(written_label, names), *labels], map(written_length, (*pendants, *lengths)), strict=True)
-    ordered = {node: sorted(own, key=first.__getitem__) for node, own in children.items()}
-    return join_newick(root, ordered, {**dict(enumerate(map("".join, texts))), root: ""})
+    return join_newick(root, children, {**dict(zip(nodes, map("".join, texts), strict=True)), root: ""})
 
 
 NO_BRANCH = -1

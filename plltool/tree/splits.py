@@ -29,6 +29,17 @@ def members_of(split: int) -> Iterator[int]:
         split ^= lowest
 
 
+def nest(sets: Iterable[int]) -> dict[int, list[int]]:
+    """Of sets of taxa, the largest with all, those next within each; of any two that overlap one holds the other."""
+    order = sorted(sets, key=lambda taxa: (-taxa.bit_count(), taxa))
+    within: dict[int, list[int]] = {taxa: [] for taxa in order}
+    holder = dict.fromkeys(members_of(order[0]), order[0])  # of each taxon, the smallest set so far that has it
+    for taxa in order[1:]:
+        within[holder[next(members_of(taxa))]].append(taxa)
+        holder.update(dict.fromkeys(members_of(taxa), taxa))
+    return within
+
+
 def branch_splits(tree: Tree, names: Sequence[str] | None = None) -> list[int]:
     """The split (n_edges,) of each branch: the taxa on its side without the first of `names`, by default the tree's.
 

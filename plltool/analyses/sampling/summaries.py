@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -25,7 +25,7 @@ from plltool.io.tree_files import write_splits
 from plltool.run.rooting import root_by_outgroup
 from plltool.schema import Keys
 from plltool.tree.rooted_nodes import RootedNodes
-from plltool.tree.splits import branch_splits, make_tree_set, members_of
+from plltool.tree.splits import branch_splits, make_tree_set, members_of, nest
 from plltool.tree.supports import make_consensus
 from plltool.tree.topology import Tree
 
@@ -271,15 +271,10 @@ def summarise_times(
 
 def _clade_tree(splits: Iterable[int], found: _Found, names: Sequence[str]) -> tuple[RootedNodes, list[Clade]]:
     """The tree of some clades, tips included, with mean heights; no node is shown above its parent."""
-    order = sorted(splits, key=lambda split: (-split.bit_count(), split))
-    below: Mapping[int, list[int]] = {split: [] for split in order}
-    holder = dict.fromkeys(members_of(order[0]), order[0])  # of each taxon, the smallest clade so far that has it
-    for split in order[1:]:
-        below[holder[next(members_of(split))]].append(split)
-        holder.update(dict.fromkeys(members_of(split), split))
+    below = nest(splits)
     nodes, clades = RootedNodes(), []
     shown: list[float] = []
-    stack = [(order[0], NO_NODE)]
+    stack = [(next(iter(below)), NO_NODE)]  # the root comes first
     while stack:
         split, parent = stack.pop()
         own = np.sort(found.heights[split])
