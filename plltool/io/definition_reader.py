@@ -32,7 +32,7 @@ from plltool.model.checks import format_values
 from plltool.model.model import Model
 from plltool.model.model_string import check_member, parse_model
 from plltool.model.named import unpack_triangle
-from plltool.model.names import Token, tokenise
+from plltool.model.names import ITEM, OUTSIDE, Token, tokenise
 
 MODEL, FREQUENCY = "model", "frequency"
 _BLOCK = "models"
@@ -42,8 +42,6 @@ _SIZES = {len(names) + n: n for names, n in ((nucleotides.PAIRS, 4), (proteins.P
 _MODES = {"EMPIRICAL": "FC", "OPTIMIZED": "FO", "OPTIMISED": "FO", "EQUAL": "FE"}  # of a class that is no profile
 _MAX_LENGTH = 10_000_000  # of a model string, in characters
 _VALUES = re.compile(r"[-+0-9.eE/,|{}\s]*")
-_CLASS = re.compile(r"(?:[^,{}]|\{(?:[^{}]|\{[^{}]*+\})*+\})++")
-_COLON = re.compile(r":(?![^{}]*\})")  # outside braces
 _PUBLISHED_PROFILE = re.compile(r"(C[1-6]0)PI([1-9][0-9]?)")
 _FREQUENCIES = re.compile(r"F|C[1-6]0", re.IGNORECASE)  # pieces that begin so replace the frequencies of a matrix
 _DEFINITION = re.compile(r"\s*+([^\s=]++)\s*+=(.*)", re.DOTALL)
@@ -208,8 +206,8 @@ def _write_matrix(numbers: Sequence[float], where: str) -> str:
 def _split_classes(text: str, where: str) -> tuple[list[str], list[float], list[float]]:
     """``NAME:RATE:WEIGHT, ...``: names, rates, which are 1 by default, and weights, of all classes or none."""
     names, rates, weights = [], [], []
-    for item in _CLASS.findall(text) or [""]:
-        name, *numbers = [field.strip() for field in _COLON.split(item)]
+    for item in re.findall(ITEM, text) or [""]:
+        name, *numbers = [field.strip() for field in re.split(OUTSIDE.format(":"), item)]
         found, expected = f"in {show_name(item.strip())}", "a number, the rate or weight of a class"
         values = [_read_number(one, f"{where}: found {show_name(one)} {found}, expected {expected}") for one in numbers]
         if not name or len(values) > 2:

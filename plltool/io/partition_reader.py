@@ -33,6 +33,7 @@ from plltool.io.alignment_formats import decode_name
 from plltool.io.files import read_text, source_name
 from plltool.io.nexus import Command, split_commands
 from plltool.model.codons import under_code
+from plltool.model.names import ITEM
 from plltool.model.other_data import find_multistate
 from plltool.model.proteins import canonical_names
 from plltool.model.scheme import ALL_SITES, REMAINDER, PartSpec, Scheme, SitePair, SiteRange
@@ -49,16 +50,15 @@ _FILE = re.compile(r"\s*+('[^']*+'|[^\s:,']++)\s*+:")
 _DATA_WORD = re.compile(r"\s*+([A-Za-z][A-Za-z0-9]*+)\s*+,")
 _MEMBER = re.compile(r"'[^']*+'|[^\s,']++")
 _ITEM_START = re.compile(r"[^ \t\n,]")
-_MULTISTATE_WORDS = ("BIN", "MORPH", "MULTI", "STANDARD")  # RAxML's, IQ-TREE's and MrBayes'
-_WORDS_OF_CODONS = {data_name(code).upper(): code for code in constants.GENETIC_CODES}
-_WORDS_OF_CODONS["CODON1"] = constants.STANDARD_CODE
-USUAL_MODELS = {"DNA": constants.DEFAULT_MODEL, "DNAX": "GTR+FO+G4"}
-USUAL_MODELS |= dict.fromkeys(("AA", "PROT"), constants.DEFAULT_PROTEIN_MODEL)
-USUAL_MODELS |= dict.fromkeys(_MULTISTATE_WORDS, constants.DEFAULT_MULTISTATE_MODEL)
-USUAL_MODELS |= {word: under_code(constants.DEFAULT_CODON_MODEL, code) for word, code in _WORDS_OF_CODONS.items()}
-DATA_NAMES = {"DNA": "DNA", "DNAX": "DNA", "AA": "protein", "PROT": "protein"}
-DATA_NAMES |= dict.fromkeys(_MULTISTATE_WORDS, MULTISTATE)
-DATA_NAMES |= {word: data_name(code) for word, code in _WORDS_OF_CODONS.items()}
+# The kind of data and its usual model, by the words of RAxML, IQ-TREE and MrBayes
+DATA_WORDS = {"DNA": ("DNA", constants.DEFAULT_MODEL), "DNAX": ("DNA", "GTR+FO+G4")}
+DATA_WORDS |= dict.fromkeys(("AA", "PROT"), ("protein", constants.DEFAULT_PROTEIN_MODEL))
+DATA_WORDS |= dict.fromkeys(("BIN", "MORPH", "MULTI", "STANDARD"), (MULTISTATE, constants.DEFAULT_MULTISTATE_MODEL))
+DATA_WORDS |= {
+    data_name(code).upper(): (data_name(code), under_code(constants.DEFAULT_CODON_MODEL, code))
+    for code in constants.GENETIC_CODES
+}
+DATA_WORDS["CODON1"] = DATA_WORDS["CODON"]
 
 
 Charsets = Mapping[str, PartSpec]  # parts that have no model yet
@@ -72,7 +72,7 @@ def read_columns(text: str, where: str, name: str, charsets: Charsets | None = N
     found = _DATA_WORD.match(text, position)
     if found and not (charsets and find_members(found[1], charsets)):
         word, position = found[1].upper(), found.end()
-        if word not in USUAL_MODELS:
+        if word not in DATA_WORDS:
             what = f"{where}: partition {show_name(name)}: found data of type {show_name(found[1])}"
             raise InputError(f"{what}, expected DNA, AA (proteins), CODON or CODON2 and the like, BIN or MORPH")
     rest, n_sites = text[position:], None
@@ -173,8 +173,6 @@ def read_structure(path: str) -> tuple[tuple[SitePair, ...], tuple[SiteRange, ..
 
 ModelReader = Callable[[str], ModelSpec]
 
-# Nothing that has matched is given back (``++``), so that a line of a million blanks takes no longer than any other.
-ITEM = r"(?:[^,{}]|\{(?:[^{}]|\{[^{}]*+\})*+\})++"  # braces may hold models with braces
 _MODEL = re.compile(rf"(?P<model>{ITEM}),")
 _SUFFIXES = {"F": "+F", "X": "+FO"}
 
@@ -229,7 +227,7 @@ def read_lines(text: str, source: str, read_model: ModelReader) -> Scheme:
 def read_part_model(text: str, where: str, read_model: ModelReader) -> ModelSpec:
     """A model string, or one of RAxML's words."""
     word = text.upper()
-    text = text if find_multistate(word) else USUAL_MODELS.get(word, text)  # BIN is a model, too
+    text = text if find_multistate(word) else DATA_WORDS.get(word, ("", text))[1]  # BIN is a model, too
     matrix, suffix = word[:-1], _SUFFIXES.get(word[-1:])
     if word not in canonical_names() and matrix in canonical_names() and suffix:
         text = canonical_names()[matrix] + suffix
@@ -253,7 +251,7 @@ def check_new(name: str, seen: dict[str, str], where: str) -> None:
 
 def check_data(model: ModelSpec, sites: PartSpec, name: str) -> ModelSpec:
     """The model of columns, under their genetic code; InputError if they are said to be of another kind than it is."""
-    expected = DATA_NAMES.get(sites.data_word, model.data)
+    expected = DATA_WORDS.get(sites.data_word, (model.data, ""))[0]
     model = model.for_data(expected)
     if model.data != expected:
         found = f"found a {model.data} model, {model.shown}, for {expected} data"
@@ -340,7 +338,7 @@ def _find_charset(name: str, where: str, charsets: Charsets) -> PartSpec:
 
 def _with_default_model(part: PartSpec, read_model: ModelReader) -> PartSpec:
     """A part under the default model of its data, which is left open unless the charset says what they are."""
-    usual = USUAL_MODELS[part.data_word] if part.data_word else ""
+    usual = DATA_WORDS[part.data_word][1] if part.data_word else ""
     if any(isinstance(some, SitePair) for some in part.ranges):
         usual = constants.DEFAULT_DOUBLET_MODEL
     return replace(part, model=read_model(usual) if usual else None)

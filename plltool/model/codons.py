@@ -14,7 +14,7 @@ import re
 
 import numpy as np
 
-from plltool.alignment.spaces import CODON, TRIPLETS, codon_space, data_name, genetic_code_of, translation
+from plltool.alignment.spaces import CODON, codon_space, data_name, genetic_code_of, translation
 from plltool.arrays import FloatArray
 from plltool.constants import MAX_EXCHANGEABILITY, MAX_OMEGA, MIN_EXCHANGEABILITY, MIN_OMEGA, STANDARD_CODE
 from plltool.model.named import FrequencyMode, NamedModel, RateDesign, read_figures, read_words, unpack_matrix
@@ -135,7 +135,6 @@ def _bases_at(symbols: tuple[str, ...]) -> FloatArray:
 def _changes(genetic_code: int) -> tuple[FloatArray, FloatArray, dict[str, FloatArray]]:
     """For each pair of codons: whether one base differs, whether the amino acid does, and changes by kind."""
     symbols, acids = codon_space(genetic_code).symbols, translation(genetic_code)
-    assert len(acids) == len(TRIPLETS)
     pairs = [(a, b) for i, a in enumerate(symbols) for b in symbols[i + 1 :]]
     changed = [[(x, y) for x, y in zip(a, b, strict=True) if x != y] for a, b in pairs]
     single = np.array([float(len(bases) == 1) for bases in changed])

@@ -22,7 +22,7 @@ from plltool.alignment.spaces import genetic_code_of
 from plltool.constants import DEFAULT_RATE_CATEGORIES, DEFAULT_SITE_CATEGORIES, MAX_RATE_CATEGORIES
 from plltool.errors import InputError, shorten
 from plltool.model import checks, codons, components, mixtures, proteins
-from plltool.model.names import MatrixReader, Token, read_name, tokenise, weigh_classes
+from plltool.model.names import OUTSIDE, MatrixReader, Token, read_name, tokenise, weigh_classes
 from plltool.model.rates import RateKind
 from plltool.model.spec import FREQUENCY_WORDS, ModelSpec
 
@@ -33,7 +33,6 @@ _MODIFIERS_ACCEPTED = (
     " +ASC_STAM{n/n/...}, +B[{scaler}]"
 )
 _RATE_KINDS: dict[str, RateKind] = {"G": "gamma", "R": "free", "P": "psr", "C": "psr"}  # by the first letter
-_OUTSIDE = r"{}(?![^{{}}]*\}})"  # a character that is not in braces
 PRODUCT_TOLERANCE = 1e-3  # of given codon frequencies, relative: they may be printed with few digits
 
 
@@ -73,7 +72,7 @@ def parse_model(text: str, read_matrix: MatrixReader | None = None) -> ModelSpec
 
 def _read_members(token: Token, read_matrix: MatrixReader | None) -> ModelSpec:
     """Read a free mixture, ``MIX{MODEL[:rate[:weight]],...}``."""
-    items = [re.split(_OUTSIDE.format(":"), item) for item in re.split(_OUTSIDE.format(","), token.values or "")]
+    items = [re.split(OUTSIDE.format(":"), item) for item in re.split(OUTSIDE.format(","), token.values or "")]
     if len(items) == 1:
         raise token.error("found one class, expected two or more")
     members = [parse_model(item[0], read_matrix) for item in items]

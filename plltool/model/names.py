@@ -20,6 +20,10 @@ from plltool.model.spec import ModelSpec, find_name, find_named
 
 Checked = TypeVar("Checked")
 
+# An item of a list of models; nothing that has matched is given back (``++``), so that long blanks take no longer
+ITEM = r"(?:[^,{}]|\{(?:[^{}]|\{[^{}]*+\})*+\})++"  # braces may hold models with braces
+OUTSIDE = r"{}(?![^{{}}]*\}})"  # a character that is not in braces
+
 # word, braces, plus sign or end; possessive quantifiers, so that long blanks do not cause backtracking
 _PATTERN = re.compile(r"\s*+([^+{}\s]++)\s*+((?:\{(?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+\})*+)\s*+(\+|\Z)")
 
