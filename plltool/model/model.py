@@ -43,9 +43,9 @@ class Model:
     spec : the specification that the model string gave.
     """
 
-    _exchangeabilities: FloatArray | None
-    _systems: tuple[FloatArray, FloatArray, FloatArray] | None
-    _matrices: FloatArray | None
+    _exchangeabilities: FloatArray | None = None
+    _systems: tuple[FloatArray, FloatArray, FloatArray] | None = None
+    _matrices: FloatArray | None = None
     _mixed: tuple[tuple[Any, ...], tuple[IndexArray, FloatArray, FloatArray, FloatArray]] | None = None
 
     def __init__(self, spec: ModelSpec, empirical: npt.ArrayLike | None = None, invariable: float | None = None):
@@ -58,7 +58,6 @@ class Model:
             raise InputError(f"{found}, expected their number, such as {spec.with_states(3)}")
         self.spec = spec
         self._design = spec.named.rates
-        self._forget()
         self._rates = initial_rates(spec)
         self._frequencies = initial_frequencies(spec, empirical)
         self._class_weights = initial_class_weights(spec)

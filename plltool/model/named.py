@@ -194,11 +194,8 @@ def ordered_pairs(symbols: Sequence[str], between: str = "") -> tuple[str, ...]:
 def published_figures(file: str) -> dict[str, str]:
     """The figures of each model in a file, as text."""
     text = (files("plltool.model") / "figures" / file).read_text(encoding="utf-8")
-    sections = {}
-    for block in text.split("\n[")[1:]:
-        header, figures = block.split("\n", 1)
-        sections[header.split("]", 1)[0]] = figures
-    return sections
+    sections = (section.split("\n", 1) for section in text.split("\n[")[1:])
+    return {header.split("]", 1)[0]: figures for header, figures in sections}
 
 
 def read_words(file: str, name: str) -> dict[str, str]:
