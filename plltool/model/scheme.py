@@ -75,6 +75,8 @@ def assign_sites(scheme: Scheme, n_sites: int, source: str) -> list[IndexArray]:
     in_pairs: dict[int, IndexArray] = {}
     for number, spec in enumerate(scheme):
         what = spec.shown()
+        if not spec.ranges:
+            raise InputError(f"{what}: found no columns, expected at least one")
         if spec.n_sites not in (None, n_sites):
             raise InputError(f"{what}: found a structure of {spec.n_sites} columns, expected {n_sites} as in {source}")
         of_pairs = spec.model is not None and spec.model.data == DOUBLET
@@ -97,7 +99,7 @@ def assign_sites(scheme: Scheme, n_sites: int, source: str) -> list[IndexArray]:
                 other = show_name(scheme[owner[taken[0]]].name)
                 raise InputError(f"{what}: column {taken[0] + 1} is already in partition {other}")
             owner[columns] = number
-        if of_pairs and spec.ranges:
+        if of_pairs:
             in_pairs[number] = np.concatenate([some.columns(n_sites) for some in spec.ranges])
     for number, spec in enumerate(scheme):
         if REMAINDER in spec.ranges:
