@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 from plltool.alignment.alignment import MIN_TAXA, Sequences
@@ -247,22 +247,17 @@ def read_folder(folder: FileName, states: str | None = None, names: str | None =
 
 def join_alignments(genes: Mapping[str, Sequences], source: str) -> tuple[Sequences, list[tuple[int, int]]]:
     """The alignments side by side, taxa by name, gaps for those that a gene lacks; columns of each gene, from 1."""
-    names = sorted({name for own in genes.values() for name in own.names})
-    pieces: dict[str, list[bytes]] = {name: [] for name in names}
-    ranges: list[tuple[int, int]] = []
-    first = 1
     for own in genes.values():
         own.refuse_table("one of several alignments")
-        rows = dict(zip(own.names, own.rows, strict=True))
-        for name in names:
-            pieces[name].append(rows.get(name, GAP * own.n_sites))
-        ranges.append((first, first + own.n_sites - 1))
-        first += own.n_sites
+    names = sorted({name for own in genes.values() for name in own.names})
+    parts = [(dict(zip(own.names, own.rows, strict=True)), GAP * own.n_sites) for own in genes.values()]
+    rows = tuple(b"".join(own.get(name, gaps) for own, gaps in parts) for name in names)
+    ends = accumulate(own.n_sites for own in genes.values())
+    ranges = [(end - own.n_sites + 1, end) for own, end in zip(genes.values(), ends, strict=True)]
     kinds = {own.states.name if own.states else "" for own in genes.values()}
     is_one_kind = len(kinds) == 1
     some = next(iter(genes.values()))
-    rows_of = tuple(b"".join(pieces[name]) for name in names)
     told, states = is_one_kind and all(own.told for own in genes.values()), some.states if is_one_kind else None
     sets = {byte: members for own in genes.values() for byte, members in own.sets.items()}
-    joined = Sequences(tuple(names), rows_of, source, states, told=told, sets=sets, names_are=some.names_are)
+    joined = Sequences(tuple(names), rows, source, states, told=told, sets=sets, names_are=some.names_are)
     return joined, ranges

@@ -60,7 +60,6 @@ DATA_WORDS |= {
 }
 DATA_WORDS["CODON1"] = DATA_WORDS["CODON"]
 
-
 Charsets = Mapping[str, PartSpec]  # parts that have no model yet
 
 
