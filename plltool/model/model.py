@@ -426,8 +426,7 @@ def solve_together(models: Sequence[Model]) -> None:
     for alike in waiting.values():
         processes = [model._processes() for model in alike]
         systems = substitution.eigensystem(*(np.concatenate(stack) for stack in zip(*processes, strict=True)))
-        end = 0
-        for model, (_, frequencies) in zip(alike, processes, strict=True):
-            begin, end = end, end + len(frequencies)
-            values, right, left = (stack[begin:end] for stack in systems)
+        ends = np.cumsum([len(frequencies) for _, frequencies in processes])
+        stacks = (np.split(stack, ends[:-1]) for stack in systems)
+        for model, values, right, left in zip(alike, *stacks, strict=True):
             model._systems = values, right, left
