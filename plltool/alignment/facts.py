@@ -14,7 +14,7 @@ one, and the difference.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from hashlib import blake2b, sha256
 
@@ -74,9 +74,8 @@ def digest_data(blocks: Sequence[Alignment]) -> str:
     return digest.hexdigest()[:_DIGEST_LETTERS]
 
 
-def data_warnings(blocks: Sequence[Alignment]) -> list[str]:
+def data_warnings(blocks: Sequence[Alignment]) -> Iterator[str]:
     """Lines on columns and taxa without data, identical sequences and a lack of information in an alignment's parts."""
-    warnings = []
     source, names = blocks[0].source, blocks[0].names
     n_empty_columns = 0
     for block in blocks:
@@ -87,23 +86,22 @@ def data_warnings(blocks: Sequence[Alignment]) -> list[str]:
                 break
         n_empty_columns += int(is_unknown.sum())
     if n_empty_columns:
-        warnings.append(f"{source}: {count(n_empty_columns, 'column')} without data (only gaps)")
+        yield f"{source}: {count(n_empty_columns, 'column')} without data (only gaps)"
     is_empty = np.all([block.undetermined_counts == block.count_sites() for block in blocks], axis=0)
     empty_taxa = np.flatnonzero(is_empty).tolist()
     if empty_taxa:
         listed = list_names(names[taxon] for taxon in empty_taxa)
-        warnings.append(f"{source}: {count(len(empty_taxa), 'taxon', 'taxa')} without data (only gaps): {listed}")
+        yield f"{source}: {count(len(empty_taxa), 'taxon', 'taxa')} without data (only gaps): {listed}"
     groups = identical_groups(blocks)
     if groups:
         more = f" and {len(groups) - 1} more" if len(groups) > 1 else ""
         found = count(len(groups), "group")
         listed = list_names(names[taxon] for taxon in groups[0])
-        warnings.append(f"{source}: {found} of identical sequences: ({listed}){more}")
+        yield f"{source}: {found} of identical sequences: ({listed}){more}"
     if len(names) == MIN_TAXA:
-        warnings.append(f"{source}: {MIN_TAXA} taxa have only one topology")
+        yield f"{source}: {MIN_TAXA} taxa have only one topology"
     elif not any(map(has_informative_site, blocks)):
-        warnings.append(f"{source}: no site is parsimony-informative, so the topology is practically arbitrary")
-    return warnings
+        yield f"{source}: no site is parsimony-informative, so the topology is practically arbitrary"
 
 
 def refuse_no_data(blocks: Sequence[Alignment]) -> None:
