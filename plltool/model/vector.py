@@ -54,10 +54,12 @@ def set_vector(model: Model, vector: npt.ArrayLike, names: Iterable[str] | None 
     sizes = [len(model.ratios(group)) for group in groups]
     if values.shape != (sum(sizes),) or not np.isfinite(values).all():
         raise ValueError(f"expected {sum(sizes)} finite values for {groups}, found {values}")
-    for group, own in zip(groups, np.split(values, np.cumsum(sizes, dtype=np.intp)), strict=False):
+    start = 0
+    for group, size in zip(groups, sizes, strict=True):
         low, high = ratio_limits(model, group).T
-        part = np.clip(own, np.log(low), np.log(high))
+        part = np.clip(values[start : start + size], np.log(low), np.log(high))
         model.set_ratios(group, np.clip(np.exp(part), low, high))  # exp(log(high)) may exceed high
+        start += size
 
 
 def ratio_limits(model: Model, group: str) -> FloatArray:
