@@ -1,7 +1,6 @@
 """Searches that are stopped, resumed, refused: what a user sees of checkpoints, and true kills of a process."""
 
 import itertools
-import os
 import signal
 import subprocess
 import sys
@@ -322,10 +321,3 @@ def test_an_alignment_that_changes(plltool, small, tmp_path, monkeypatch, step):
     assert f"{folder}: a checkpoint of another run: alignment: " in refused.stderr.splitlines()[-1]
     small.write_text(text)
     assert plltool(*given).exit_code == 0
-
-
-def test_a_run_that_ended_well_leaves_no_checkpoint(plltool, small, tmp_path):
-    run = ("search", small, "--device", "numpy", "--model", "JC", "--effort", "fast", "--prefix", tmp_path / "run")
-    assert plltool(*run).exit_code == 0
-    written = [f"run.{ending}" for ending in ("best.nwk", "html", "json", "log", "txt")]
-    assert sorted(os.listdir(tmp_path)) == [*written, "small.fasta"]

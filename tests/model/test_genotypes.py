@@ -29,16 +29,6 @@ def exchangeability(one, other):
     return 0.0
 
 
-def test_exchangeabilities():
-    model = Model(parse_model(GIVEN))
-    expected = [exchangeability(a, b) for a, b in combinations(GENOTYPES.values(), 2)]
-    assert model.exchangeabilities == pytest.approx(expected, abs=1e-11)
-    assert expected.count(0.0) == 6 + 12 + 3  # AA and CC; AA and CG; AC and GT
-    assert model.spec.symbols == tuple(GENOTYPES)
-    assert Model(parse_model("GT10")).n_free_parameters == 5 + 9
-    assert parse_model(str(model.spec)) == model.spec
-
-
 TREE = "((a:0.1,b:0.2):0.3,c:0.1,d:0.2);"
 
 
@@ -81,13 +71,21 @@ def phased_exchangeability(one, other):
     return RATES["".join(changed[0])] if len(changed) == 1 else 0.0
 
 
-def test_exchangeabilities_with_phase():
-    model = Model(parse_model(GIVEN16))
-    expected = [phased_exchangeability(a, b) for a, b in combinations(PHASED.values(), 2)]
+@pytest.mark.parametrize(
+    ("given", "states", "exchangeability", "n_positive", "n_free"),
+    [
+        (GIVEN, GENOTYPES, exchangeability, 45 - 6 - 12 - 3, 5 + 9),  # not AA and CC; AA and CG; AC and GT
+        (GIVEN16, PHASED, phased_exchangeability, 16 * 6 / 2, 5 + 15),
+    ],
+    ids=["GT10", "GT16"],
+)
+def test_exchangeabilities(given, states, exchangeability, n_positive, n_free):
+    model = Model(parse_model(given))
+    expected = [exchangeability(a, b) for a, b in combinations(states.values(), 2)]
     assert model.exchangeabilities == pytest.approx(expected, abs=1e-11)
-    assert sum(rate > 0 for rate in expected) == 16 * 6 / 2
-    assert model.spec.symbols == tuple(PHASED)
-    assert Model(parse_model("GT16")).n_free_parameters == 5 + 15
+    assert sum(rate > 0 for rate in expected) == n_positive
+    assert model.spec.symbols == tuple(states)
+    assert Model(parse_model(given.partition("{")[0])).n_free_parameters == n_free
     assert parse_model(str(model.spec)) == model.spec
 
 

@@ -1,7 +1,7 @@
 """Slow, obvious parsimony: least changes by trying all states of the inner nodes, and Fitch's rule in sets.
 
 A tree is a list of (node, node) pairs, tips being 0 .. n_tips-1; a column gives each tip's set of states as
-a bit mask. Nothing here uses plltool.
+a bit mask, and an array of codes has a row per tip. Nothing here uses plltool.
 """
 
 from itertools import product
@@ -19,41 +19,8 @@ def least_changes(branches, column):
     return min(sum(states[a] != states[b] for a, b in branches) for states in product(*choices))
 
 
-def fitch_changes(branches, column):
-    """The same by Fitch's rule, rooted at tip 0, written as the textbooks do (recursive, so small trees only)."""
-    neighbours = {}
-    for a, b in branches:
-        neighbours.setdefault(a, []).append(b)
-        neighbours.setdefault(b, []).append(a)
-
-    def visit(node, parent):
-        children = [visit(child, node) for child in neighbours[node] if child != parent]
-        changes = sum(child_changes for _, child_changes in children)
-        state_sets = [states for states, _ in children]
-        if node < len(column):
-            state_sets.append({state for state in DNA_STATES if state & column[node]})
-        states = state_sets[0]
-        for other in state_sets[1:]:
-            if states & other:
-                states = states & other
-            else:
-                states = states | other
-                changes += 1
-        return states, changes
-
-    return visit(0, None)[1]
-
-
-def tree_changes(branches, codes, weights):
-    """Fitch's changes summed over weighted columns; `codes` has a row per tip."""
-    return sum(
-        weight * fitch_changes(branches, column)
-        for weight, column in zip(weights, zip(*codes, strict=True), strict=True)
-    )
-
-
 def fitch_score(branches, codes, weights):
-    """The same as `tree_changes` for large trees: all columns of an array `codes` at once, without recursion."""
+    """The same by Fitch's rule, rooted at tip 0, of all columns of an array `codes`, each times its weight."""
     neighbours = {}
     for a, b in branches:
         neighbours.setdefault(a, []).append(b)
@@ -78,7 +45,7 @@ def changes_by_branch(branches, tip, new_node, codes, weights):
     totals = []
     for a, b in branches:
         others = [branch for branch in branches if branch != (a, b)]
-        totals.append(tree_changes([*others, (a, new_node), (new_node, b), (tip, new_node)], codes, weights))
+        totals.append(fitch_score([*others, (a, new_node), (new_node, b), (tip, new_node)], codes, weights))
     return totals
 
 

@@ -38,26 +38,19 @@ def to_dendropy_pair(trees):
 
 
 def test_splits_by_hand():
+    """Bits follow the names asked for."""
     tree = read("((a:1,b:2):3,c:4,(d:5,e:6):7);", NAMES)
     by_length = dict(zip(tree.lengths.tolist(), branch_splits(tree), strict=True))
     assert by_length == {1: 0b11110, 2: 0b00010, 3: 0b11100, 4: 0b00100, 5: 0b01000, 6: 0b10000, 7: 0b11000}
+    assert splits_of(tree) == {split: length for length, split in by_length.items()}
+    assert splits_of(tree.with_lengths(np.column_stack([tree.lengths, tree.lengths + 4])))[0b00100] == 6, "the mean"
     assert sorted(inner_splits(tree)) == [0b11000, 0b11100]
-
-
-def test_bits_follow_the_names_asked_for():
-    tree = read("((a:1,b:2):3,c:4,(d:5,e:6):7);", NAMES)
     assert sorted(inner_splits(tree, ["e", "d", "c", "b", "a"])) == [0b11000, 0b11100]
     assert sorted(inner_splits(tree, ["a", "d", "b", "e", "c"])) == [0b01010, 0b11010]
 
 
 def test_members_of_a_split():
     assert list(members_of(0b1001010)) == [1, 3, 6]
-
-
-def test_lengths_by_split():
-    tree = read("((a:1,b:2):3,c:4,(d:5,e:6):7);", NAMES)
-    assert splits_of(tree) == {0b11110: 1, 0b00010: 2, 0b11100: 3, 0b00100: 4, 0b01000: 5, 0b10000: 6, 0b11000: 7}
-    assert splits_of(tree.with_lengths(np.column_stack([tree.lengths, tree.lengths + 4])))[0b00100] == 6, "the mean"
 
 
 def test_three_taxa_have_no_inner_split():

@@ -10,7 +10,7 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
-from oracles.parsimony import tree_changes
+from oracles.parsimony import fitch_score
 from oracles.posteriors import all_topologies, log_likelihood, number_of_trees, simulate, splits_of
 from sampling.toys import (
     LENGTHS,
@@ -302,8 +302,7 @@ def test_regrafts_have_the_ratio_of_their_proposals(kind, heat, monkeypatch):
     if kind == "parsimony":
         monkeypatch.setattr("plltool.analyses.sampling.topology_moves.draw_below_top", lambda *_: node)
         move = ParsimonyRegraft(space, 1.0, FitchSets([part]))
-        masks = part.masks.tolist()
-        logs = [-COST * tree_changes(branches_of(state)[0], masks, part.weights) for state in states]
+        logs = [-COST * fitch_score(branches_of(state)[0], part.masks, part.weights) for state in states]
     else:
         move = InformedRegraft(space, 1.0, radius=9)
         logs = [heat * likelihoods.ask([Proposal(state, 0.0, ())])[0].lnl for state in states]
