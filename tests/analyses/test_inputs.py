@@ -196,9 +196,13 @@ def test_lengths_out_of_bounds_are_moved_with_a_warning(lnl):
     tree = TREE.replace(":0.2", ":-0.2").replace("Rat:0.1", "Rat:0")
     result = plltool.evaluate(ROWS, tree, **QUICK)
     assert result.lnl == pytest.approx(lnl, **SAME_OPTIMUM)
-    assert result.warnings == (
-        "the tree given: 2 negative branch lengths read as 0",
-        "3 branch lengths outside 1e-06 .. 100 moved to the bound",
+    assert (
+        result.as_record()["warnings"]
+        == [*result.warnings]
+        == [
+            "the tree given: 2 negative branch lengths read as 0",
+            "3 branch lengths outside 1e-06 .. 100 moved to the bound",
+        ]
     )
     assert plltool.search(ROWS, start=tree, **QUICK).lnl == pytest.approx(lnl, **SAME_OPTIMUM)
 

@@ -65,12 +65,3 @@ def test_the_outgroup_leaves_labels_with_their_branches(plltool, files):
     given = ("--tree", files / "tree.nwk", "--gcf", files / "genes.nwk", "--outgroup", "c,d", "--prefix", files / "z")
     assert plltool("concordance", *given).exit_code == 0
     assert "((a:0.1,b:0.2)55/66.7:0.1" in (files / "z.cf.nwk").read_text()
-
-
-def test_wrong_use(plltool, files):
-    plltool("concordance", "--tree", files / "tree.nwk", status=2, told="found neither gene trees nor an alignment")
-    genes = ("--tree", files / "tree.nwk", "--gcf", files / "genes.nwk")
-    assert "--scfl needs an alignment" in plltool("concordance", *genes, "--scfl").stderr
-    (files / "genes.nwk").write_text("((a,b),c,d);\n((a,b),c,x);\n")
-    wrong = plltool("concordance", *genes, status=1)
-    assert f"{files}/genes.nwk: tree 2: taxa of the gene tree that are not in the tree: 'x'" in wrong.stderr

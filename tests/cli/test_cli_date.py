@@ -37,20 +37,3 @@ def test_files(plltool, given, tmp_path):
         "d.date.clock.tsv", "d.date.json", "d.date.log", "d.date.nex", "d.date.nwk", "d.date.tsv",
     ]  # fmt: skip
     plltool(*given, status=1, told="d.date.nwk: exists already; --redo replaces it")
-
-
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        ("columns", "dates.csv: found columns"),
-        ("broken", "dates.csv: line 3: taxon 'Lemur_catta': found '2005-99-01' as a date, expected a year such as"),
-    ],
-)
-def test_a_table_that_cannot_be_used(plltool, given, tmp_path, change, problem):
-    lines = (tmp_path / "dates.csv").read_text().splitlines(keepends=True)
-    lines = ["who,when\n", *lines[1:]] if change == "columns" else [line.replace("06-XX", "99-01") for line in lines]
-    (tmp_path / "dates.csv").write_text("".join(lines))
-    done = plltool(*given, status=1)
-    assert problem in done.stderr
-    assert done.stderr.count("\n") == done.stderr.count("plltool:") + 1 or len(done.stderr.splitlines()) <= 3
-    assert not (tmp_path / "d.date.nwk").exists()

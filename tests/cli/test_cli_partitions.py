@@ -101,13 +101,6 @@ def test_one_part_has_nothing_to_unlink(plltool, small, tmp_path):
     ]
 
 
-def test_errors_are_one_line(plltool, small, tmp_path):
-    path = tmp_path / "bad.part"
-    path.write_text("JC, a = 1-200\nJC, b = 150-300\n")
-    result = plltool("check", small, "--model", path, *NUMPY, status=1)
-    assert result.stderr == (f"plltool: error: {path}: line 2: partition 'b': column 150 is already in partition 'a'\n")
-
-
 def test_trees_of_parts_in_nexus(plltool, small, scheme, tmp_path, names):
     """The same lengths of parts as from lines of Newick."""
     shape = "({}:0.1,{}:{},({}:0.3,({}:0.2,({}:0.1,{}:0.2):0.05):0.1):0.02);"

@@ -107,6 +107,17 @@ compare x.phy --all: --all needs --tree
 compare x.phy --a numpy --b numpy --fixed: --fixed is for the tree of --tree
 compare x.phy --all --tree t --bootstrap 3: --bootstrap and --constraint are for searches, not for the tree of --tree
 compare . --a numpy --b numpy --start t.nwk: are for one alignment, not for a folder
+compare . --a numpy --b numpy --constant-sites 1,2,3,4: are for one alignment, not for a folder
+concordance --tree t: found neither gene trees nor an alignment
+concordance --tree t --gcf g --scfl: --scfl needs an alignment
+bootstrap x.phy --write-replicates --constant-sites 1,2,3,4: goes without --constant-sites and --site-weights
+bootstrap x.phy --write-replicates --site-weights w: --write-replicates goes without --constant-sites and
+check x.phy --constant-sites 1,2,3: found '1,2,3', expected numbers of constant sites with A, C, G and T: four whole
+check x.phy --constant-sites 1,2,3,x: found '1,2,3,x', expected numbers of constant sites with A, C, G and T
+check x.phy --constant-sites 1,2,3,-4: found '1,2,3,-4', expected numbers of constant sites with A, C, G and T
+check x.phy --constant-sites 1,2,3,0.5: found '1,2,3,0.5', expected numbers of constant sites with A, C, G and T
+check x.phy --constant-sites 1e3,2,3,4: found '1e3,2,3,4', expected numbers of constant sites with A, C, G and T
+check x.phy --constant-sites=: found '', expected numbers of constant sites with A, C, G and T: four whole
 """
 
 
