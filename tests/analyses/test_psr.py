@@ -72,15 +72,6 @@ def test_lnl_is_that_of_each_site_at_its_rate(sequences, found):
         assert lnl - 1e-6 < likelihood.lnl() < lnl + CATEGORY_GAIN, "a written model leads back, but for small gains"
 
 
-def test_given_rates(sequences):
-    """Each site has the best of them."""
-    tree = start(sequences)
-    with Likelihood(sequences, tree, GIVEN, device="numpy") as likelihood:
-        lnls = [site_oracle(tree, sequences, likelihood.model, np.full(300, rate)) for rate in (0.1, 1.0, 6.0)]
-        assert likelihood.site_lnl() == pytest.approx(np.max(lnls, axis=0), rel=1e-10)
-        assert likelihood.site_rates().tolist() == [(0.1, 1.0, 6.0)[k] for k in np.argmax(lnls, axis=0)]
-
-
 def test_a_search_ends_under_gamma(sequences, found):
     """Lengths, model and lnL are those of gamma rates, with all taxa."""
     assert found.tree.n_taxa == 8

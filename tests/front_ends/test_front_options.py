@@ -15,20 +15,17 @@ PROGRAMS = tuple(FRONT_ENDS)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_no_two_options_of_a_table_have_one_name(program):
-    names = [name for option in read_table(program)[0] for name in option.names]
+def test_tables_of_options(program):
+    """Names are given once; each option is explained, in the help as well; each field is read somewhere."""
+    options = read_table(program)[0]
+    names = [name for option in options for name in option.names]
     assert len(names) == len(set(names))
-
-
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_every_option_says_what_it_does_or_why_it_changes_nothing(program):
-    assert all(len(option.what.split()) > 1 for option in read_table(program)[0])
-
-
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_every_field_is_read_somewhere(program):
+    assert all(len(option.what.split()) > 1 for option in options)
+    run = [sys.executable, "-m", "plltool.front_ends", program, "-help"]
+    done = subprocess.run(run, capture_output=True, text=True, check=True)
+    assert all(option.what in done.stdout for option in options)
     source = "".join(path.read_text() for path in Path("plltool/front_ends").glob("*.py"))
-    fields = {option.field for option in read_table(program)[0] if option.field and option.field[0] != "-"}
+    fields = {option.field for option in options if option.field and option.field[0] != "-"}
     assert [field for field in fields if f'"{field}"' not in source] == []
 
 
@@ -73,13 +70,6 @@ def test_an_option_that_no_task_has_read_is_refused():
     given.text("alignment")
     with pytest.raises(UsageError, match="--scf"):
         given.refuse_rest()
-
-
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_help_lists_the_options(program):
-    run = [sys.executable, "-m", "plltool.front_ends", program, "-help"]
-    done = subprocess.run(run, capture_output=True, text=True, check=True)
-    assert all(option.what in done.stdout for option in read_table(program)[0])
 
 
 def test_written_commands_run_and_replace_nothing_else(tmp_path):

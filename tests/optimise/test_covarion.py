@@ -123,28 +123,19 @@ def test_parts_with_and_without_switching():
 
 
 def test_states_at_inner_nodes():
-    """Of a star of three tips: the state at its centre is on or off."""
-    rows = {"a": "A", "b": "C", "c": "A"}
+    """Of a star of three tips: the state at its centre is on or off, and so are those of the tips in joint states."""
+    rows, lengths, (on, off) = {"a": "A", "b": "C", "c": "A"}, [0.1, 0.2, 0.3], (0.7, 1.9)
     found = plltool.ancestral_states(rows, "(a:0.1,b:0.2,c:0.3);", "JC+COV{0.7/1.9}", fixed=True, device="numpy")
     q = q_matrix(np.ones(6), np.full(4, 0.25))
-    joint = []
+    marginal = []
     for state in range(4):
         tips = np.eye(4)[[[0], [1], [0], [state]]]
         branches = [(0, 4), (1, 4), (2, 4), (3, 4)]
-        joint.append(covarion_lnl(branches, [0.1, 0.2, 0.3, 0.0], tips, [(1.0, np.full(4, 0.25), q, 1.0)], 0.7, 1.9))
-    expected = np.exp(joint) / np.exp(joint).sum()
+        marginal.append(covarion_lnl(branches, [*lengths, 0.0], tips, [(1.0, np.full(4, 0.25), q, 1.0)], on, off))
+    expected = np.exp(marginal) / np.exp(marginal).sum()
     np.testing.assert_allclose(np.ravel(found.ancestors[0].probabilities), expected, rtol=1e-10)
-
-
-def test_joint_states():
-    """Of all four nodes together, each of them on or off: every combination is tried."""
-    q, (on, off) = q_matrix(np.ones(6), np.full(4, 0.25)), (0.7, 1.9)
-    matrix = covarion_matrix(q, 1.0, on, off)
-    rows, lengths = {"a": "A", "b": "C", "c": "A"}, (0.1, 0.2, 0.3)
-    found = plltool.ancestral_states(rows, "(a:0.1,b:0.2,c:0.3);", "JC+COV{0.7/1.9}", fixed=True, device="numpy")
-    share = on / (on + off)
-    mass = np.repeat([share / 4, (1 - share) / 4], 4)
-    joint = np.log(mass)
+    matrix, share = covarion_matrix(q, 1.0, on, off), on / (on + off)
+    joint = np.log(np.repeat([share / 4, (1 - share) / 4], 4))
     for tip, length in zip((0, 1, 0), lengths, strict=True):
         joint += np.log(expm(matrix * length))[:, [tip, tip + 4]].max(axis=1)
     assert found.ancestors[0].joint.tolist() == [[joint.argmax() % 4]]

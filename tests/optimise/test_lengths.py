@@ -146,32 +146,6 @@ def test_another_optimiser_on_the_oracle_agrees():
     assert reached == pytest.approx(-found.fun, abs=1e-3)
 
 
-def test_all_derivatives_are_those_of_every_branch():
-    """Derivatives of `TreeLikelihood` against differences of its own lnL, branch by branch."""
-    rng = np.random.default_rng(4)
-    n_taxa = 7
-    ends, lengths = random_ends(rng, n_taxa)
-    tree = make_tree(ends, lengths, n_taxa)
-    codes = random_codes(rng, n_taxa, 11)
-    weights = rng.integers(1, 5, 11).astype(float)
-    mixture = random_mixture(rng, 4, 2)
-    likelihood = likelihood_of(tree, codes, weights, mixture)
-    lnl, slopes = likelihood.all_derivatives()
-    assert lnl == pytest.approx(likelihood.lnl(), rel=1e-12)
-
-    def oracle(at):
-        return weights @ pruning(ends.tolist(), at, codes.T.tolist(), mixture.oracle)
-
-    assert lnl == pytest.approx(oracle(lengths), rel=1e-12)
-    for branch in range(tree.n_edges):
-        h = 1e-4 * lengths[branch]
-        up, down = lengths.copy(), lengths.copy()
-        up[branch] += h
-        down[branch] -= h
-        assert slopes[branch, 0] == pytest.approx((oracle(up) - oracle(down)) / (2 * h), rel=1e-5, abs=1e-4)
-    np.testing.assert_allclose(likelihood.site_lnl(), pruning(ends.tolist(), lengths, codes.T.tolist(), mixture.oracle))
-
-
 # --- steps ----------------------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from helpers import Mixture, likelihood_of, make_tree, mix, numpy_engine, random_ends, simulate_codes
+from helpers import likelihood_of, make_tree, mix, random_ends, simulate_codes
 from oracles.likelihood import pruning
 from oracles.substitution import gamma_category_means, q_matrix
 from scipy.optimize import minimize, minimize_scalar
@@ -12,7 +12,6 @@ from scipy.optimize import minimize, minimize_scalar
 from plltool.constants import MIN_BRANCH_LENGTH
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
-from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import choose_site_rates, optimise_model
 from plltool.optimise.polish import polish
 
@@ -194,22 +193,3 @@ def test_lnl_never_falls(data, text):
         assert likelihood.lnl() == pytest.approx(reached[-1], rel=1e-12)
     assert all(later >= earlier for earlier, later in pairwise(reached))
     assert text != "JC" or len(set(reached)) == 1
-
-
-def test_parts_are_optimised_together(data):
-    """Two parts with their own kappa reach what each reaches alone."""
-    ends, lengths, codes = data
-    halves = [codes[:, ::2], codes[:, 1::2]]
-    alone = []
-    for half in halves:
-        model = Model(parse_model("K80"))
-        lnl = optimise_model(likelihood_on((ends, lengths, half), model), epsilon=1e-7)
-        alone.append((lnl, model.exchangeabilities[1]))
-    models = [Model(parse_model("K80")) for _ in halves]
-    mixtures = [Mixture(model.components(), []) for model in models]
-    engine = numpy_engine(9, np.concatenate(halves, axis=1), np.ones(100), mixtures, (50, 50))
-    likelihood = TreeLikelihood(make_tree(ends, lengths, 5), models, engine)
-    lnl = optimise_model(likelihood, epsilon=1e-7)
-    assert lnl == pytest.approx(sum(value for value, _ in alone), abs=1e-5)
-    found = [model.exchangeabilities[1] for model in models]
-    np.testing.assert_allclose(found, [kappa for _, kappa in alone], rtol=1e-2)
