@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 from oracles.ascertainment import corrected_lnl, correction, invariable_lnl
-from oracles.likelihood import pruning
-from oracles.substitution import gamma_category_means, q_matrix
+from oracles.likelihood import dna_columns, pruning
+from oracles.models import components_of
 from small_alignments import primates, variable
 
 from plltool.analyses.ancestral.analysis import ancestral_states
@@ -54,7 +54,6 @@ RAXML = [
     0.1561988523 0.0177691783 0.0249961866 0.0390944312 0.0631244208 0.0536080257 0.0820063742 0.3256054436 0.1504874980
     0.5496596711 0.3424211411 0.6238728624""", -5509.257797),
 ]  # fmt: skip
-SETS = {"A": 1, "C": 2, "G": 4, "T": 8}
 
 
 @pytest.fixture(scope="module", name="variable")
@@ -68,22 +67,11 @@ def start(sequences, seed=2):
     return random_tree(tuple(sequences), np.random.default_rng(seed))
 
 
-def columns_of(tree, sequences, sites=slice(None)):
-    rows = [[SETS.get(letter, 15) for letter in sequences[name][sites]] for name in tree.names]
-    return np.array(rows).T.tolist()
-
-
-def oracle_components(model, scaler=1.0):
-    q = scaler * q_matrix(model.exchangeabilities, model.frequencies)
-    rates = gamma_category_means(model.alpha, 4) if model.alpha else [1.0]
-    return [(1 / len(rates), model.frequencies, q * rate) for rate in rates]
-
-
 def oracle_lnl(tree, lengths, sequences, model, sites=slice(None)):
-    columns = columns_of(tree, sequences, sites)
+    columns = dna_columns(sequences, tree.names, sites)
     kind = model.spec.ascertainment
     given = tree.ends.tolist(), lengths * model.scaler, columns
-    components = oracle_components(model)
+    components = components_of(model)
     if kind is None:
         return pruning(*given, components).sum()
     return corrected_lnl(kind.kind, kind.unseen, *given, np.ones(len(columns)), components)
@@ -160,7 +148,7 @@ def test_proteins():
     sets = {letter: 1 << state for state, letter in enumerate(order)} | {"X": (1 << 20) - 1}
     columns = np.array([[sets[letter] for letter in rows[name]] for name in tree.names])
     given = tree.ends.tolist(), tree.lengths
-    components = oracle_components(model)
+    components = components_of(model)
     lnl = pruning(*given, columns.T.tolist(), components)
     alike = invariable_lnl(*given, components, 4).tolist()
     assert found.lnl == pytest.approx(lnl.sum() + correction("lewis", (), alike, len(lnl)), rel=1e-11)

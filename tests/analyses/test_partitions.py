@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from oracles.likelihood import derivative, pruning
-from oracles.substitution import gamma_category_means, q_matrix
+from oracles.models import components_of
 
 from plltool.alignment.states import DNA, PROTEIN
 from plltool.analyses.search.analysis import search
@@ -72,11 +72,7 @@ def oracle_parts(sequences, models, tree, lengths):
     ends = [tuple(pair) for pair in tree.ends.tolist()]
     lnls = []
     for (columns, space), model, own in zip(PARTS.values(), models, lengths, strict=True):
-        q = q_matrix(model.exchangeabilities, model.frequencies)
-        n = model.sites.n_categories if model.alpha else 1
-        rates = gamma_category_means(model.alpha, n) if model.alpha else [1.0]
-        components = [(1 / n, model.frequencies, q * rate) for rate in rates]
-        lnls.append(sum(pruning(ends, own, as_masks(sequences, columns, space), components)))
+        lnls.append(sum(pruning(ends, own, as_masks(sequences, columns, space), components_of(model))))
     return np.array(lnls)
 
 

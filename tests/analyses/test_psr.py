@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from oracles.likelihood import brute_force, pruning
+from oracles.likelihood import brute_force, dna_columns, pruning
 from oracles.substitution import gamma_category_means, q_matrix
 
 import plltool
@@ -39,15 +39,10 @@ def found(sequences):
     return search(sequences | {"twin": sequences["Homo_sapiens"]}, MODEL, options=OPTIONS, device="numpy")
 
 
-def columns_of(tree, sequences, sites):
-    sets = {"A": 1, "C": 2, "G": 4, "T": 8}
-    return [[sets.get(sequences[name][site], 15) for name in tree.names] for site in sites]
-
-
 def site_oracle(tree, sequences, model, rate_of):
     """lnL of each site, each at its own rate; taxa in the order of the tree."""
     q = q_matrix(model.exchangeabilities, model.frequencies)
-    columns = columns_of(tree, sequences, range(len(rate_of)))
+    columns = dna_columns(sequences, tree.names)
     lnl = np.empty(len(rate_of))
     for rate in np.unique(rate_of):
         own = np.flatnonzero(rate_of == rate)
@@ -215,7 +210,7 @@ def test_given_rates_by_brute_force(sequences, tmp_path, brlen):
     tree, jukes_cantor = start(few, brlen, 5), q_matrix(np.ones(6), EQUAL)
     expected = np.empty(60)
     for part, rates in enumerate(((0.1, 1.0, 6.0), gamma_category_means(0.5, 4), (0.3, 2.0))):
-        columns = columns_of(tree, few, range(part, 60, 3))
+        columns = dna_columns(few, tree.names, range(part, 60, 3))
         processes = [[(1.0, EQUAL, scalers[part] * rate * jukes_cantor)] for rate in rates]
         where = tree.ends.tolist(), own_lengths(tree, part), columns
         each = np.stack([brute_force(*where, process) for process in processes])
@@ -255,7 +250,7 @@ def test_the_sum_of_parts_at_the_rates_of_sites(sequences, optimised, name, brle
         for rate in rates:
             own = sites[rate_of[sites] == rate] if model.has_site_rates else sites
             components = [(share, model.frequencies, q * r) for r in ([rate] if share == 1.0 else rates)]
-            columns = columns_of(tree, sequences, own)
+            columns = dna_columns(sequences, tree.names, own)
             expected = pruning(tree.ends.tolist(), own_lengths(tree, number), columns, components)
             assert site_lnl[own] == pytest.approx(expected, rel=1e-10)
     assert likelihood.lnl() == pytest.approx(site_lnl.sum(), rel=1e-10)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from helpers import make_alignment
 from interruptions import assert_pieces_make
-from oracles.likelihood import pruning
+from oracles.likelihood import dna_columns, pruning
 from oracles.substitution import gamma_category_means, q_matrix
 from sampling.toys import draw_topology, make_space
 from scipy import stats
@@ -34,7 +34,6 @@ from plltool.tree.splits import rf_distance
 ALONE = {"device": "numpy", "workers": 1}
 ENDS = ["AA", "AA", "AC", "CC", "CA", "CA"]
 FEW = plltool.SampleOptions(generations=30, chains=2, sample_every=5)
-CODES = {"A": 1, "C": 2, "G": 4, "T": 8, "-": 15}
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +46,7 @@ def small(sequences):
 def test_likelihoods_of_samples_are_those_of_the_oracle(small, device, model):
     """After 30 generations of partial traversals, accepted and rejected."""
     found = plltool.sample(small, model, options=FEW, device=device, threads=1, seed=3)
-    columns = list(zip(*[[CODES[c] for c in small[name]] for name in found.names], strict=True))
+    columns = dna_columns(small, found.names)
     for run in range(2):
         topology, lengths = found.samples.tree(run, -1)
         numbers = dict(zip(found.samples.columns, found.samples.numbers()[run, -1].tolist(), strict=True))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from helpers import PROTEIN_SEQUENCES
-from oracles.likelihood import derivative, pruning
+from oracles.likelihood import derivative, dna_columns, pruning
 from oracles.substitution import gamma_category_means, q_matrix
 
 from plltool.cli import main
@@ -19,7 +19,6 @@ from plltool.run.likelihood import Likelihood
 
 TREE = "((a:0.1,b:0.2):0.1,c:0.3,(d:0.2,e:0.1):0.2);"
 DNA = {"a": "ACGTAACGTRA-A", "b": "ACGTAAGGTAA-A", "c": "ACTTACCGTAAAA", "d": "CCTAACCGGAANA", "e": "CATAGCTGGAAAA"}
-MASKS = {"A": 1, "C": 2, "G": 4, "T": 8, "R": 5, "-": 15, "N": 15}
 EXCHANGEABILITIES = [1.5, 4.0, 0.8, 1.2, 5.0, 1.0]
 GTR = "GTR{1.5/4/0.8/1.2/5/1}"
 TWO = "LG+FMIX{C10pi1:1:0.119,C10pi2:1:0.881}+G4{0.7}"
@@ -36,9 +35,9 @@ def oracle(likelihood, rows, rates, site):
     """lnL of a site of DNA under its frequencies, as a function of the lengths."""
     tree, pi = likelihood.tree, rows[site] / rows[site].sum()
     q = q_matrix(EXCHANGEABILITIES, pi)
-    column = [MASKS[DNA[name][site]] for name in tree.names]
+    columns = dna_columns(DNA, tree.names, [site])
     components = [(weight, pi, rate * q) for rate, weight in rates]
-    return lambda lengths: pruning(tree.ends.tolist(), lengths, [column], components)[0]
+    return lambda lengths: pruning(tree.ends.tolist(), lengths, columns, components)[0]
 
 
 @pytest.fixture
@@ -94,9 +93,9 @@ def test_gradient_of_free_parameters():
             for site, row in enumerate(rows):
                 pi = row / row.sum()
                 q = q_matrix(model.exchangeabilities, pi)
-                column = [MASKS[DNA[name][site]] for name in tree.names]
+                columns = dna_columns(DNA, tree.names, [site])
                 components = [(weight, pi, rate * q) for rate, weight in rates]
-                total += pruning(tree.ends.tolist(), tree.lengths, [column], components)[0]
+                total += pruning(tree.ends.tolist(), tree.lengths, columns, components)[0]
             return total
 
         expected = [(at(k, step) - at(k, -step)) / (2 * step) for k in range(len(vector))]

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from oracles.likelihood import derivative, mixed_derivative, pruning, site_likelihood
+from oracles.likelihood import derivative, dna_columns, mixed_derivative, pruning, site_likelihood
 from oracles.substitution import gamma_category_means, q_matrix
 
 from plltool.cli import main
@@ -17,7 +17,7 @@ NAMES = ("a", "b", "c", "d")
 ROWS = ("ACGTACGTAA", "ACGTCCGAAA", "ACTTACG-AC", "ACGTAAGTAG")
 TREE = "(a:0.1,b:0.2,(c:0.15,d:0.3):0.05);"
 FREQUENCIES = [0.3, 0.2, 0.2, 0.3]
-CODES = {"A": 1, "C": 2, "G": 4, "T": 8, "-": 15}
+ALIGNMENT = dict(zip(NAMES, ROWS, strict=True))
 
 
 @pytest.mark.parametrize("invariable", [False, True])
@@ -27,12 +27,11 @@ def test_rates_are_those_of_the_sum_over_all_histories(invariable):
     if invariable:
         rates, weights = np.append(0.0, rates / 0.6), np.append(0.4, 0.6 * weights)
     q = q_matrix([1, 3, 1, 1, 3, 1], FREQUENCIES)
-    with Likelihood(dict(zip(NAMES, ROWS, strict=True)), TREE, model, device="numpy", lnl_only=True) as likelihood:
+    with Likelihood(ALIGNMENT, TREE, model, device="numpy", lnl_only=True) as likelihood:
         tree, found, lnl = likelihood.tree, likelihood.site_rates(), likelihood.lnl()
         best = likelihood.site_categories()
         assert likelihood.lnl() == lnl  # the model is what it was
-    for site, column in enumerate(zip(*ROWS, strict=True)):
-        sets = [CODES[letter] for letter in column]
+    for site, sets in enumerate(dna_columns(ALIGNMENT, NAMES)):
         shares = [
             weight * site_likelihood(tree.ends.tolist(), tree.lengths, sets, [(1.0, FREQUENCIES, q * rate)])
             for rate, weight in zip(rates, weights, strict=True)
@@ -44,10 +43,9 @@ def test_rates_are_those_of_the_sum_over_all_histories(invariable):
 def test_categories_of_a_mixture_are_sums_over_its_classes():
     rates, classes = gamma_category_means(0.6, 4), [([1] * 6, [0.94, 0.02, 0.02, 0.02]), ([1] * 6, [0.25] * 4)]
     model = "MIX{F81+FU{0.94/0.02/0.02/0.02}:1:0.4,JC:1:0.6}+G4{0.6}"
-    with Likelihood(dict(zip(NAMES, ROWS, strict=True)), TREE, model, device="numpy") as likelihood:
+    with Likelihood(ALIGNMENT, TREE, model, device="numpy") as likelihood:
         tree, best = likelihood.tree, likelihood.site_categories()
-    for site, column in enumerate(zip(*ROWS, strict=True)):
-        sets = [CODES[letter] for letter in column]
+    for site, sets in enumerate(dna_columns(ALIGNMENT, NAMES)):
         mixed = list(zip((0.4, 0.6), classes, strict=True))
         kinds = [[(share, own[1], q_matrix(*own) * rate) for share, own in mixed] for rate in rates]
         assert best[site] == np.argmax([site_likelihood(tree.ends.tolist(), tree.lengths, sets, own) for own in kinds])
@@ -56,7 +54,7 @@ def test_categories_of_a_mixture_are_sums_over_its_classes():
 def test_rates_of_parts_are_relative_to_their_own(tmp_path):
     model = tmp_path / "parts"
     model.write_text("JC+G4{0.5}+BU{0.5}, x = 1-4\nJC+G4{0.5}+BU{5}, y = 6-10\n")
-    with Likelihood(dict(zip(NAMES, ROWS, strict=True)), TREE, str(model), device="numpy") as likelihood:
+    with Likelihood(ALIGNMENT, TREE, str(model), device="numpy") as likelihood:
         rates = likelihood.site_rates()
     assert np.isnan(rates[4])
     assert (rates[[0, 1, 2, 3, 5, 6, 7, 8, 9]] < 4).all()
@@ -79,8 +77,7 @@ def test_errors_of_lengths_are_those_of_the_inverse_hessian():
         likelihood.optimise("lengths")
         tree, errors = likelihood.tree, likelihood.length_errors()
     assert np.isfinite(errors).all()
-    codes = np.array([[CODES[letter] for letter in row] for row in rows])
-    columns, counts = np.unique(codes.T, axis=0, return_counts=True)
+    columns, counts = np.unique(dna_columns(alignment, NAMES), axis=0, return_counts=True)
     components = [(1.0, FREQUENCIES, q_matrix([1, 3, 1, 1, 3, 1], FREQUENCIES))]
 
     def lnl(moved):

@@ -5,7 +5,7 @@ import pytest
 from helpers import make_tree, mix, random_ends, simulate_codes
 from oracles.ascertainment import correction, invariable_lnl
 from oracles.likelihood import pruning
-from oracles.substitution import gamma_category_means, q_matrix
+from oracles.models import components_of
 from scipy.optimize import minimize
 from slopes import assert_slopes, disturb
 
@@ -36,9 +36,7 @@ def oracle_lnl(data, model, lengths=None):
     """lnL of a Model's values with its correction; the taxon without data has any state in invariable sites."""
     ends, own, codes = data
     lengths = own if lengths is None else lengths
-    rates = [1.0] if model.alpha is None else gamma_category_means(model.alpha, model.sites.n_categories)
-    q = q_matrix(model.exchangeabilities, model.frequencies)
-    components = [(1 / len(rates), model.frequencies, q * rate) for rate in rates]
+    components = components_of(model)
     lnl = pruning(ends.tolist(), lengths, codes.T.tolist(), components).sum()
     alike = invariable_lnl(ends.tolist(), lengths, components, N_TAXA, without_data=[N_TAXA - 1]).tolist()
     correct = model.spec.ascertainment

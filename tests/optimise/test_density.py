@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from oracles.likelihood import derivative, pruning
+from oracles.likelihood import derivative, dna_columns, pruning
 from oracles.substitution import gamma_category_means, q_matrix
 from scipy.optimize import minimize
 
@@ -14,11 +14,7 @@ TREE = "((a:0.2,b:0.3):0.1,c:0.4,(d:0.05,e:0.6):0.2);"
 STEP = 1e-3  # of the oracle's difference, whose error is of the order of its fourth power
 RNG = np.random.default_rng(5)
 ROWS = {name: "".join(RNG.choice(list("ACGTACGN"), 40)) for name in "abcde"}
-MASKS = {"A": 1, "C": 2, "G": 4, "T": 8, "N": 15}
-
-
-def columns_of(tree, sites=slice(None)):
-    return list(zip(*([MASKS[letter] for letter in ROWS[name][sites]] for name in tree.names), strict=True))
+COLUMNS = dna_columns(ROWS, "abcde")
 
 
 def invariable_gamma(vector, n_lengths):
@@ -34,7 +30,7 @@ def invariable_gamma(vector, n_lengths):
 
 def oracle(tree, vector):
     n = tree.n_edges
-    return pruning(tree.ends.tolist(), np.exp(vector[:n]), columns_of(tree), invariable_gamma(vector, n)).sum()
+    return pruning(tree.ends.tolist(), np.exp(vector[:n]), COLUMNS, invariable_gamma(vector, n)).sum()
 
 
 @pytest.fixture
@@ -121,7 +117,7 @@ def test_parts_with_lengths_of_their_own():
         def lnl(v):
             lengths = np.exp(v.reshape(-1, 2))
             parts = enumerate([slice(0, 25), slice(25, 40)])
-            return sum(pruning(tree.ends.tolist(), lengths[:, k], columns_of(tree, s), jc).sum() for k, s in parts)
+            return sum(pruning(tree.ends.tolist(), lengths[:, k], COLUMNS[s], jc).sum() for k, s in parts)
 
         vector = vector + np.random.default_rng(3).normal(0, 0.3, len(vector))
         value, slopes = held.value_and_grad(vector)
@@ -181,7 +177,7 @@ def test_scipy_finds_what_it_finds_with_the_oracle():
 
         def slow(vector):
             q = q_matrix([1, np.exp(vector[7]), 1, 1, np.exp(vector[7]), 1], np.full(4, 0.25))
-            return -pruning(tree.ends.tolist(), np.exp(vector[:7]), columns_of(tree), [(1, np.full(4, 0.25), q)]).sum()
+            return -pruning(tree.ends.tolist(), np.exp(vector[:7]), COLUMNS, [(1, np.full(4, 0.25), q)]).sum()
 
         def loss(vector):
             value, slopes = held.value_and_grad(vector)

@@ -11,6 +11,7 @@ import math
 from itertools import product
 
 import numpy as np
+from oracles.codons import IUPAC
 from scipy import linalg
 
 
@@ -48,6 +49,12 @@ def with_root(branches, lengths, n_tips, branch, share):
     own = given[branch]
     given[branch] = share * own
     return [*moved, (n_tips, b)], [*given, (1 - share) * own]
+
+
+def dna_columns(sequences, names, sites=slice(None)):
+    """Columns of DNA as bit masks of A, C, G, T for the taxa of these names; `sites` are a slice or numbers."""
+    masks = {letter: sum(1 << "ACGT".index(base) for base in bases) for letter, bases in IUPAC.items()}
+    return np.array([[masks[letter] for letter in sequences[name]] for name in names])[:, sites].T.tolist()
 
 
 def tip_likelihoods(cell, n_states):
