@@ -3,11 +3,14 @@
 Bash reads every line. Those that only call plltool run in this process, which spares them the start of another one.
 """
 
+import io
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from threading import Thread
 
@@ -17,6 +20,8 @@ from examples import blocks, commands, matches
 from pages import PAGES, REPOSITORY, name_of
 
 from plltool.cli import main
+from plltool.front_ends.__main__ import main as run_program
+from plltool.registry import FRONT_ENDS
 
 SLOW = {  # pages whose commands take more than 5 s in all, on OpenCL or numpy
     *("docs/commands/sample.md", "docs/guide/compare.md", "docs/guide/interrupted.md", "docs/guide/models.md"),
@@ -108,6 +113,77 @@ def test_python(page, folder):
         [sys.executable, "-c", program], cwd=folder, env=environment(), text=True, timeout=SECONDS, capture_output=True
     )
     assert done.returncode == 0, done.stderr
+
+
+GRADIENTS = (REPOSITORY / "docs" / "guide" / "gradients.md").read_text(encoding="utf-8")
+NEEDS = {"jax": (), "blackjax": ("jax",), "numpyro": ("jax",), "pymc": (), "torch": ()}  # blocks that come before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("library", NEEDS)
+def test_examples_of_libraries(library):
+    """Of libraries that plltool does not need; each is skipped without its own."""
+    pytest.importorskip(library, reason=f"{library} cannot be imported", exc_type=ImportError)
+    kinds = ["python", *(f"python {name}" for name in (*NEEDS[library], library))]
+    program = "\n".join(text for kind in kinds for text, _ in blocks(GRADIENTS, kind))
+    if library == "jax":  # a gradient that goes through all of it
+        program += "\nprint(jax.jit(jax.grad(log_density))(jnp.array(start)))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=REPOSITORY, env=os.environ, text=True, capture_output=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert "nan" not in done.stdout
+    assert "-inf" not in done.stdout
+
+
+def test_every_example_of_a_library_is_listed():
+    kinds = {line.removeprefix("```python ") for line in GRADIENTS.splitlines() if line.startswith("```python ")}
+    assert kinds == set(NEEDS)
+
+
+TUTORIALS = REPOSITORY / "docs/guide/tutorial_commands.md"
+PROGRAMS = {name: program for program, names in FRONT_ENDS.items() for name in names}
+ROW = re.compile(r"\| `(.*?)` \| (.*?) \| (\S*) \| (\S*?)\*? \|(?: (\S*?)\*? \|)?")
+LNL = re.compile(r"(?:BEST SCORE FOUND : |Final LogLikelihood: |all lengths: LogLk = )(-\d+\.\d+)")
+ENDS = 0.05  # lnL: another end of an optimisation
+BELOW = 0.1  # lnL by which plltool may be below another program: ties of a search
+
+
+def run_front_end(line, monkeypatch):
+    """The exit status of a command, and what it printed; `<` and `>` as in a shell."""
+    told, source, target = re.fullmatch(r"(.*?)(?: < (\S+))?(?: > (\S+))?", line).groups()
+    program, *words = shlex.split(told)
+    if source:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(Path(source).read_bytes())))
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        status = run_program(PROGRAMS[program], words)
+    if target:
+        Path(target).write_text(printed.getvalue())
+    return status, printed.getvalue()
+
+
+@pytest.mark.slow
+def test_rows_of_tutorials(tmp_path, monkeypatch, capsys):
+    """Accepted or refused as the row says, the files, and lnL beside the other program's."""
+    shutil.copytree(REPOSITORY / "data", tmp_path / "data")
+    monkeypatch.chdir(tmp_path)
+    for command in commands(TUTORIALS.read_text(encoding="utf-8")):
+        assert run_line(command.line, tmp_path)[0] == 0, command.line
+    rows = ROW.findall(TUTORIALS.read_text(encoding="utf-8"))
+    assert len(rows) == TUTORIALS.read_text(encoding="utf-8").count("\n| `")
+    for line, result, lnl, *others in rows:
+        status, out = run_front_end(line, monkeypatch)
+        err = capsys.readouterr().err
+        if result.startswith("refused: "):
+            assert (status, result.removeprefix("refused: ") in err) == (2, True), (line, err)
+            continue
+        assert status == 0, (line, err)
+        assert all(Path(name).stat().st_size for name in re.findall("`(.*?)`", result)), line
+        if lnl:
+            found = float(LNL.findall(out + err)[-1])
+            assert found == pytest.approx(float(lnl), abs=ENDS), line
+            assert all(found >= float(there) - BELOW for there in filter(None, others)), line
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
