@@ -2,10 +2,8 @@
 
 from itertools import pairwise
 
-import dendropy
 import numpy as np
 import pytest
-from small_alignments import write_fasta
 
 from plltool.analyses.search.analysis import search
 from plltool.constants import MIN_BRANCH_LENGTH
@@ -20,13 +18,6 @@ from plltool.tree_search.effort import SearchOptions
 
 def quick(alignment, **settings):
     return search(alignment, **{"model": "HKY+F", "device": "numpy", **settings})
-
-
-def test_files_mappings_matrices_and_alignments_are_the_same(sequences, tmp_path):
-    path = write_fasta(tmp_path / "x.fasta", sequences)
-    matrix = dendropy.DnaCharacterMatrix.from_dict(sequences)
-    results = [quick(given) for given in (path, str(path), sequences, matrix, read_alignment(path))]
-    assert len({(result.lnl, result.newick) for result in results}) == 1
 
 
 def test_search_and_evaluate_make_the_same_record(sequences):
@@ -135,14 +126,6 @@ def test_lengths_of_zero_are_moved_to_the_bound(sequences):
     found = evaluate(sequences, tree, "JC", fixed=True, device="numpy")
     assert found.tree.lengths[2] == MIN_BRANCH_LENGTH
     assert any("moved to the bound" in line for line in found.warnings)
-
-
-def test_the_outgroup_is_one_clade(sequences):
-    found = quick(sequences, outgroup=["Tarsius_syrichta"])
-    top = parse_newick(found.newick, "test")
-    assert rf_distance(top, found.tree) == 0
-    with pytest.raises(InputError, match="nobody"):
-        quick(sequences, outgroup=["nobody"])
 
 
 @pytest.mark.parametrize("settings", [{"starts": 0}, {"seed": -1}, {"starts": 2, "start": "(a,b,c);"}])

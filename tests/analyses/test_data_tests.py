@@ -162,12 +162,6 @@ def test_more_parameters_than_sites(n_sites, warns, related):
     assert not any("free parameters" in line for line in unlinked.warnings), "18 lengths for 34 sites"
 
 
-def test_a_part_of_two_states(related):
-    rows = {name: row.replace("G", "A").replace("T", "C") for name, row in related.items()}
-    warnings = plltool.check(rows, "DNA, only = 1-400", **NUMPY)["warnings"]
-    assert any("partition 'only': only the states A and C occur; are they binary data?" in line for line in warnings)
-
-
 @pytest.mark.parametrize(
     ("letters", "what"), [("ACGT", "SNPs only, --constant-sites A,C,G,T"), ("0123", "variable characters only, +ASC")]
 )

@@ -5,7 +5,6 @@ import re
 import dendropy
 import numpy as np
 import pytest
-from small_alignments import hard_taxa
 
 import plltool
 from plltool.tree_search.effort import SearchOptions
@@ -202,10 +201,3 @@ def test_threads_and_processes(data_dir, on_one_thread, threads, workers):
     again = plltool.search(data_dir / "simulated.fasta", device="cpu", threads=threads, workers=workers, **THREADED)
     assert again.layout == on_one_thread.layout
     assert bits(again) == bits(on_one_thread)
-
-
-def test_again_on_numpy(data_dir):
-    settings = THREADED | {"model": "HKY+F", "options": SearchOptions("fast", starts=1, radii=(1,))}
-    runs = [plltool.search(hard_taxa(data_dir, 10, 200), device="numpy", **settings) for _ in range(2)]
-    assert bits(runs[0]) == bits(runs[1])
-    assert any(event.chosen for event in runs[0].trace)

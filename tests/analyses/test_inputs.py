@@ -6,7 +6,9 @@ import dendropy
 import numpy as np
 import pytest
 from Bio import AlignIO, Phylo
+from helpers import make_alignment
 from oracles.likelihood import brute_force, dna_columns
+from small_alignments import write_fasta
 from tree_samples import sides_of_root
 
 import plltool
@@ -62,18 +64,20 @@ def test_invariable_sites_are_counted():
 
 
 @pytest.fixture(scope="module")
-def lnl():
-    """Of the tree, its lengths optimised."""
-    return plltool.evaluate(ROWS, TREE, **QUICK).lnl
+def lnl(tmp_path_factory):
+    """Of the tree and a file, its lengths optimised."""
+    return plltool.evaluate(write_fasta(tmp_path_factory.mktemp("rows") / "x.fasta", ROWS), TREE, **QUICK).lnl
 
 
 def alignments():
     fasta = "".join(f">{name}\n{row}\n" for name, row in ROWS.items())
+    yield ROWS
     yield list(ROWS.items())
     yield {name: np.array(list(row)) for name, row in ROWS.items()}
     yield list(ROWS), np.array([list(row) for row in ROWS.values()])
     yield AlignIO.read(StringIO(fasta), "fasta")
     yield dendropy.DnaCharacterMatrix.get(data=fasta, schema="fasta")
+    yield make_alignment(list(ROWS), list(ROWS.values()), "memory")
 
 
 def trees():

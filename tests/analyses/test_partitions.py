@@ -241,17 +241,6 @@ def test_search_and_back(sequences, brlen):
         assert [part.lnl for part in again.parts] == pytest.approx([part.lnl for part in result.parts], rel=1e-12)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("brlen", "reached"), [("linked", -3833.64), ("scaled", -3766.59), ("unlinked", -3759.34)])
-def test_a_saturated_part_beside_others(shared, brlen, reached):
-    """Codon positions of 8 taxa; RAxML-NG 1.2.2 reaches these lnL, to two digits."""
-    folder = shared / "data" / "constraints"
-    if not (folder / "dna8.fa").exists():
-        pytest.skip(f"no {folder / 'dna8.fa'}")
-    result = search(folder / "dna8.fa", folder / "dna8.part", brlen=brlen, device="numpy", seed=1)
-    assert result.lnl > reached - 0.005
-
-
 @pytest.mark.parametrize("brlen", LINKAGES)
 def test_duplicates_come_back(sequences, brlen):
     """Twins in all parts are searched once; with their branches the lnL is that of the whole alignment."""

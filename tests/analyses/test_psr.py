@@ -110,15 +110,18 @@ def test_several_starts_at_once_change_nothing(sequences):
 
 
 @pytest.mark.opencl
-def test_little_memory_changes_nothing(sequences):
-    settings = {"options": OPTIONS, "device": "opencl"}
-    whole = search(sequences, MODEL, **settings)
-    little = search(sequences, MODEL, memory=plan(sequences, MODEL, "opencl").full_bytes // 4, **settings)
+@pytest.mark.parametrize("name", ["one model", "all", "beside gamma"])
+def test_little_memory_changes_nothing(sequences, tmp_path, name):
+    model = write(tmp_path, SCHEMES[name]) if name in SCHEMES else MODEL
+    settings = {"brlen": "unlinked" if name == "all" else "scaled", "options": OPTIONS, "device": "opencl"}
+    whole = search(sequences, model, workers=1, **settings)
+    memory = plan(sequences, model, "opencl", settings["brlen"]).full_bytes // (2 if name in SCHEMES else 4)
+    little = search(sequences, model, memory=memory, workers=1, **settings)
     assert (little.lnl, little.newick, little.psr.lnl) == (whole.lnl, whole.newick, whole.psr.lnl)
 
 
-def plan(sequences, model, device):
-    data, models = resolve_inputs(sequences, model)
+def plan(sequences, model, device, brlen="scaled"):
+    data, models = resolve_inputs(sequences, model, brlen)
     return plan_memory(data.patterns, models, Hardware(device))
 
 
@@ -344,17 +347,6 @@ def test_supports(sequences, scheme):
     gamma = bootstrap(found.data, found.models, replicates=2, device="numpy", workers=1).lnls
     assert made.bootstrap.lnls == per_site
     assert all(a > b + 1 for a, b in zip(per_site, gamma, strict=True))
-
-
-@pytest.mark.opencl
-@pytest.mark.parametrize(("scheme", "brlen"), CASES[1:], indirect=["scheme"])
-def test_little_memory_changes_nothing_in_parts(sequences, scheme, brlen):
-    options = SearchOptions("fast", starts=1, radii=(1,), perturbations=0)
-    settings = {"brlen": brlen, "options": options, "device": "opencl", "workers": 1}
-    data, models = resolve_inputs(sequences, scheme, brlen)
-    memory = plan_memory(data.patterns, models, Hardware("opencl")).full_bytes // 2
-    first, other = (search(sequences, scheme, memory=given, **settings) for given in (None, memory))
-    assert (other.lnl, other.newick, other.psr.lnl) == (first.lnl, first.newick, first.psr.lnl)
 
 
 def test_the_screen_of_parts_beside_gamma(sequences, tmp_path, monkeypatch):

@@ -48,14 +48,6 @@ def test_models_of_every_kind(model):
     assert evaluate(made.as_sequences(), TREE, model, device="numpy", fixed=True).lnl < 0
 
 
-def test_invariable_sites():
-    made = simulate(TREE, "JC+IU{0.6}", 5000, seed=2)
-    constant = sum(len(set(column)) == 1 for column in zip(*made.sequences, strict=True)) / 5000
-    alone = simulate(TREE, "JC", 5000, seed=2)
-    still = sum(len(set(column)) == 1 for column in zip(*alone.sequences, strict=True)) / 5000
-    assert constant > 0.6 > still
-
-
 def test_trees_with_multifurcations(tmp_path):
     """Tips of a star without length differ in nothing, and the tree may stand in a NEXUS file."""
     path = tmp_path / "star.nex"

@@ -221,27 +221,10 @@ def bootstrap(plltool, small, tmp_path):
     return lambda number, *more: plltool(*run, "--replicates", number, *more)
 
 
-def test_a_larger_number_adds_replicates(bootstrap, small, tmp_path, made):
+def test_replicates_that_are_there_are_not_made_again(bootstrap, tmp_path, made):
+    """The same command says so, can add supports, and removes nothing; larger numbers add more; --redo starts over."""
     trees = tmp_path / "run.bootstraps.nwk"
     assert bootstrap(2, "--write-replicates").exit_code == 0
-    first = trees.read_text()
-    more = bootstrap(4)
-    assert more.exit_code == 0, more.stderr
-    assert made == [0, 1, 2, 3]
-    assert "replicates: 4 in " in more.stdout
-    assert ", 2 of them from an earlier run\n" in more.stdout
-    assert trees.read_text().startswith(first)
-    assert trees.read_text().count("\n") == 4
-    assert len([*tmp_path.glob("run.replicate.*")]) == 2, "those of the first run stay"
-    at_once = bootstrap(4, "--prefix", tmp_path / "whole")
-    assert at_once.exit_code == 0
-    assert (tmp_path / "whole.bootstraps.nwk").read_text() == trees.read_text()
-
-
-def test_replicates_that_are_there_are_not_made_again(bootstrap, tmp_path, made):
-    """The same command says so, can add supports, and removes nothing; --redo starts over, as often as it is given."""
-    trees = tmp_path / "run.bootstraps.nwk"
-    assert bootstrap(2).exit_code == 0
     first = trees.read_text()
     again = bootstrap(2)
     assert again.exit_code == 0
@@ -253,10 +236,18 @@ def test_replicates_that_are_there_are_not_made_again(bootstrap, tmp_path, made)
     assert (tmp_path / "run.support.tbe.nwk").exists()
     assert made == [0, 1]
     assert trees.read_text() == first
+    more = bootstrap(4)
+    assert more.exit_code == 0, more.stderr
+    assert made == [0, 1, 2, 3]
+    assert "replicates: 4 in " in more.stdout
+    assert ", 2 of them from an earlier run\n" in more.stdout
+    assert trees.read_text().startswith(first)
+    assert trees.read_text().count("\n") == 4
+    assert len([*tmp_path.glob("run.replicate.*")]) == 2, "those of the first run stay"
     for number in (1, 1):
         assert bootstrap(number, "--redo").exit_code == 0
         assert trees.read_text() == first.splitlines(keepends=True)[0]
-    assert made == [0, 1, 0, 0]
+    assert made == [0, 1, 2, 3, 0, 0]
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def single_commands(group, path=()):
 
 
 @pytest.mark.parametrize(("path", "command"), list(single_commands(main)))
-def test_usage_and_help_call_arguments_alike(path, command, plltool):
+def test_the_help_has_every_argument_and_an_example(path, command, plltool):
     shown = plltool(*path, "--help").stdout
     usage, text = shown.split("\n\n  ", 1)
     for argument in (own for own in command.params if isinstance(own, click.Argument)):
@@ -60,6 +60,11 @@ def test_usage_and_help_call_arguments_alike(path, command, plltool):
         assert name in usage
         assert all(word in text for word in re.findall("[A-Z]+", name))
         assert f"\n  {name}\n" not in text.partition("Options:")[2]
+    found = re.search(r"Examples?: (.*?)(?: Options: |$)", " ".join(shown.split()))
+    assert found, f"no example in {path}"
+    assert found[1].startswith(f"plltool {' '.join(path)} ") or found[1] == f"plltool {' '.join(path)}"
+    known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    assert set(re.findall("--[a-z-]+", found[1])) <= known
 
 
 def test_options_stand_in_sections_each_once(plltool):
@@ -94,16 +99,6 @@ def test_the_help_shows_every_command_in_a_section_once(plltool):
     assert titles[1:] == list(dict.fromkeys(analysis.group for analysis in ANALYSES.values()))
     listed = [name for _, lines in sections[1:] for name in re.findall(r"^  ([a-z-]+) ", lines, re.MULTILINE)]
     assert listed == list(main.commands)
-
-
-@pytest.mark.parametrize(("path", "command"), list(single_commands(main)))
-def test_every_command_has_an_example(path, command, plltool):
-    shown = " ".join(plltool(*path, "--help").stdout.split())
-    found = re.search(r"Examples?: (.*?)(?: Options: |$)", shown)
-    assert found, f"no example in {path}"
-    assert found[1].startswith(f"plltool {' '.join(path)} ") or found[1] == f"plltool {' '.join(path)}"
-    known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
-    assert set(re.findall("--[a-z-]+", found[1])) <= known
 
 
 def test_the_commands():

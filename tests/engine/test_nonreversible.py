@@ -89,11 +89,6 @@ def test_eigenvalues_are_complex(case):
         assert np.any(case.mixtures[0].components.rotations != 0)
 
 
-def test_lnl(case, few_kind, make_engine):
-    likelihood = case.likelihood(few_kind, make_engine)
-    assert likelihood.part_lnl() == pytest.approx([case.lnl(0), case.lnl(1)], rel=1e-11)
-
-
 @pytest.mark.opencl
 def test_lnl_without_double(make_engine):
     """The tables of branches come from the host, those against time as well."""
@@ -108,7 +103,9 @@ def test_the_root_matters(make_engine):
 
 
 def test_derivatives_of_all_branches(case, few_kind, make_engine):
-    lnl, slopes = case.likelihood(few_kind, make_engine).all_derivatives()
+    likelihood = case.likelihood(few_kind, make_engine)
+    assert likelihood.part_lnl() == pytest.approx([case.lnl(0), case.lnl(1)], rel=1e-11)
+    lnl, slopes = likelihood.all_derivatives()
     assert lnl == pytest.approx(case.lnl(0) + case.lnl(1), rel=1e-11)
     for edge in range(case.tree.n_edges - 1):
 
