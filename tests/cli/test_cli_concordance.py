@@ -65,3 +65,9 @@ def test_the_outgroup_leaves_labels_with_their_branches(plltool, files):
     given = ("--tree", files / "tree.nwk", "--gcf", files / "genes.nwk", "--outgroup", "c,d", "--prefix", files / "z")
     assert plltool("concordance", *given).exit_code == 0
     assert "((a:0.1,b:0.2)55/66.7:0.1" in (files / "z.cf.nwk").read_text()
+
+
+def test_gene_trees_of_other_taxa(plltool, files):
+    (files / "genes.nwk").write_text("((a,b),c,d);\n((a,b),c,x);\n")
+    told = "genes.nwk: tree 2: taxa of the gene tree that are not in the tree: 'x'"
+    plltool("concordance", "--tree", files / "tree.nwk", "--gcf", files / "genes.nwk", status=1, told=told)

@@ -37,3 +37,5 @@ def test_files(plltool, given, tmp_path):
         "d.date.clock.tsv", "d.date.json", "d.date.log", "d.date.nex", "d.date.nwk", "d.date.tsv",
     ]  # fmt: skip
     plltool(*given, status=1, told="d.date.nwk: exists already; --redo replaces it")
+    (tmp_path / "dates.csv").write_text("strain,day\n")
+    plltool(*given, "--redo", status=1, told="dates.csv: found columns 'strain', 'day', expected one of dates")

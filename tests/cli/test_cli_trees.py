@@ -75,6 +75,8 @@ def test_support(plltool, trees, tmp_path):
     assert record["tree"] + "\n" == (tmp_path / "rooted.support.nwk").read_text()
     several = plltool("support", "--tree", trees, "--replicates", trees)
     assert several.stderr == f"plltool: warning: {trees}: found several trees, the first one is taken\n"
+    told = "the outgroup's taxon 'x' is not in the tree"
+    plltool("support", "--tree", tree, "--replicates", trees, "--outgroup", "x", "--redo", status=1, told=told)
 
 
 def test_root(plltool, trees, tmp_path):
