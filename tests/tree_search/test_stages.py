@@ -107,7 +107,7 @@ def simulated():
     """The likelihood under GTR+G4 of sequences with alpha 0.2 and many transitions, on their tree."""
     rng = np.random.default_rng(1)
     n_taxa, n_sites = 24, 800
-    ends, lengths = random_ends(rng, n_taxa, 0.1)
+    ends, lengths = random_ends(rng, n_taxa, 0.4)
     rates = np.ones((4, 4))
     rates[0, 2] = rates[2, 0] = rates[1, 3] = rates[3, 1] = 8.0
     mixture = mix([(0.25, [0.25] * 4, rates, rate) for rate in gamma_category_means(0.2, 4)])
@@ -117,11 +117,11 @@ def simulated():
 
 
 def test_lengths_and_model_fit_before_the_first_move():
-    """18 below their optimum if lengths are held while the model changes."""
+    """4 below their optimum; 12 if lengths are held while the model changes."""
     likelihood, plan = simulated(), SearchPlan()
     TreeSearch(likelihood, plan, Forecast(planned_stages(plan)), Stop(), Cursor()).climb()
     start = likelihood.lnl()
-    assert polish(likelihood) - start < 12.0
+    assert polish(likelihood) - start < 9.0
 
 
 @pytest.fixture
