@@ -290,8 +290,9 @@ def test_branches_are_chosen_by_their_weights(monkeypatch):
 
 
 @pytest.mark.parametrize(("seed", "taxon"), [(2, "t2"), (5, "t6"), (7, "t5")])
-def test_a_place_far_from_the_middle_of_a_long_branch_is_found(seed, taxon):
+def test_a_place_far_from_the_middle_of_a_long_branch_is_found(monkeypatch, seed, taxon):
     """In these the middle scores so badly that, by it alone, another branch wins, by 40 to 110 lnL units."""
+    monkeypatch.setattr(placement, "LEAST_BRANCHES", 1)
     rows, newick = simulated(seed, n_taxa=8, mean_length=0.3, n_sites=1500, left_out=[taxon])
     query = sequences({"query": rows.pop(taxon)})
     found = plltool.place(rows, newick, query, "JC", **QUICK).best()["query"]
