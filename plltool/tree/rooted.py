@@ -139,7 +139,7 @@ class _Survey:
 
 
 def check_outgroup(outgroup: Collection[str], names: Collection[str], whose: str) -> set[str]:
-    """The taxa of an outgroup; InputError unless they are some of `names`, those of `whose`, and not all."""
+    """The taxa of an outgroup; InputError unless they are some, but not all, of `names`, which `whose` has."""
     members = set(outgroup)
     unknown = sorted(members.difference(names))
     if unknown:

@@ -8,7 +8,6 @@ import pytest
 from plltool.analyses.search.analysis import search
 from plltool.constants import MIN_BRANCH_LENGTH
 from plltool.errors import InputError
-from plltool.io.alignment_reader import read_alignment
 from plltool.io.files import RECORD_KEYS
 from plltool.io.newick import parse_newick
 from plltool.run.evaluation import evaluate

@@ -6,7 +6,6 @@ import dendropy
 import numpy as np
 import pytest
 from Bio import AlignIO, Phylo
-from helpers import make_alignment
 from oracles.likelihood import brute_force, dna_columns
 from small_alignments import write_fasta
 from tree_samples import sides_of_root
@@ -77,7 +76,6 @@ def alignments():
     yield list(ROWS), np.array([list(row) for row in ROWS.values()])
     yield AlignIO.read(StringIO(fasta), "fasta")
     yield dendropy.DnaCharacterMatrix.get(data=fasta, schema="fasta")
-    yield make_alignment(list(ROWS), list(ROWS.values()), "memory")
 
 
 def trees():
