@@ -91,7 +91,7 @@ FILTER_MOST = 7  # places of a query that are reported at most (EPA-NG, RAxML)
 NODE = "Node"  # begins the names of inner nodes, before a number from 1
 DATE_ROOTS = ("best", "min-dev", "oldest")  # of trees in time: ways in which TreeTime finds the root
 CLOCKS = STRICT, RELAXED = ("strict", "relaxed")  # of trees in time that are sampled
-TREE_PRIORS = ("constant", "exponential", "skygrid")  # coalescents, likewise
+TREE_PRIORS = ("constant", "exponential", "skygrid", "yule", "birth-death")  # of these
 DATE_COALESCENTS = ("const", "skyline")  # priors on the times of nodes, TreeTime's names
 DATE_LENGTHS = ("auto", "input", "joint", "marginal")  # how branch lengths enter, TreeTime's names
 TEST_REPLICATES = 10_000  # of topology tests; the same number at each scale of AU

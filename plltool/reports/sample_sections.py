@@ -15,7 +15,7 @@ from plltool.reports.records import Record, Records
 from plltool.reports.tree_blocks import MarkedTree, TreePicture
 
 PRIORS = read_table("terms.txt", "prior")  # what the records of priors call the parameters, and a text
-COALESCENTS = read_table("terms.txt", "coalescent")  # texts of priors of trees, up to their numbers
+TREE_PRIORS = read_table("terms.txt", "tree prior")  # texts of priors of trees, up to their numbers
 ADVISED_R_HAT = 1.01  # below which Vehtari et al. 2021 wish R-hat to be
 MOST_DIFFERING = 20  # splits in the table
 MOST_EXACT = 3.0  # times as many generations, up to which there is a digit behind the point
@@ -259,8 +259,8 @@ def _tell_samples(run: Record, methods: Methods) -> list[str]:
     ]
     if "time" in run:
         time = run["time"]
-        coalescent = COALESCENTS[time["tree_prior"].partition("(")[0]]
-        text += f" Trees were in time, with a {time['clock']} clock, the dates of the taxa and a {coalescent} as prior."
+        process = TREE_PRIORS[time["tree_prior"].partition("(")[0]]
+        text += f" Trees were in time, with a {time['clock']} clock, the dates of the taxa and a {process} as prior."
     text += f" The prior{'s were' if len(priors) > 1 else ' was'} {list_words(priors)}."
     sizes = [own["size"] for own in posterior["numbers"].values() if "size" in own]
     agreement = []

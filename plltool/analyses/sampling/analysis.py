@@ -379,13 +379,15 @@ def prepare(
     parameters = tuple(find_parameters(models, distributions, [part.n_sites for part in data.parts]))
     space = StateSpace(data.names, tuple(models), parameters, distributions["lengths"])
     of_clock: dict[str, Any] = {}
+    of_priors: dict[str, str] = {}
     if clock is not None:
         space = clock.make_space(data.names, models, parameters)
+        of_priors = clock.used(space)
         of_clock = {"clock": clock.clock, "heights of tips": list(space.tip_heights)}
     first = start if isinstance(start, str) and start in START_KINDS else as_tree(start, data.names)
     run.announce_data(models if model is None else ())
     used = priors.of_kinds({*(() if clock else ("lengths",)), *(own.kind for own in parameters)})
-    told = used if clock is None else used | clock.used
+    told = used | of_priors
     for name, text in told.items():
         log.info("prior of %s: %s", name, text)
     numbers = range(options.runs * options.chains)

@@ -1,4 +1,4 @@
-"""Prior distributions of numbers, with the text that names each, and of trees in time: coalescents.
+"""Prior distributions of numbers, with the text that names each.
 
 A prior is written as in MrBayes' commands, `exponential(10)`, and `parse_prior` reads what `str` writes.
 """
@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import math
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from plltool.analyses.sampling.tree import Topology
 from plltool.arrays import FloatArray
 from plltool.errors import InputError, shorten, show_name
 
+FARTHEST = 5.0  # standard deviations from the mean at which chains begin; from farther they learn wrong directions
 LEAST_IN_PRIOR, MOST_IN_PRIOR = 1e-10, 1e10  # numbers of a distribution; densities of others overflow
 
 
@@ -97,6 +97,11 @@ class LogNormal(Prior):
 
     def slope(self, value: float) -> float:
         return -((math.log(value) - self.mean) / self.deviation**2 + 1.0) / value
+
+    def near(self, value: float) -> float:
+        score = (math.log(value) - self.mean) / self.deviation
+        far = math.copysign(FARTHEST, score)
+        return value if abs(score) <= FARTHEST else math.exp(self.mean + self.deviation * far)
 
 
 @dataclass(frozen=True)
@@ -237,124 +242,3 @@ def parse_prior(text: str, what: str, allowed: Sequence[str]) -> Prior:
         wanted = f"positive numbers from {LEAST_IN_PRIOR:g} to {MOST_IN_PRIOR:g}"
         raise InputError(f"prior of {what}: found {shown}, expected {wanted}")
     return Dirichlet(values) if form is Dirichlet else form(*values)
-
-
-# log N, L and d log N / dt at some heights (n,), and slopes of the first two in the coordinates of K numbers, (K, n)
-Population: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]
-
-
-class TreeDensity(NamedTuple):
-    """The logarithm of the density of a tree, and its slopes."""
-
-    value: float
-    of_heights: FloatArray  # (n_inner,) in the heights of inner nodes
-    of_numbers: FloatArray  # (K,) in the coordinates of numbers: the logarithm of a positive one, else the number
-
-
-POP_SIZE = "popSize", True, "population"
-
-
-class Coalescent(ABC):
-    """A coalescent, whose population has the parameters `numbers`.
-
-    Going back in time, each of the k (k - 1) / 2 pairs of the k lineages that are there meets with the rate 1 / N(t),
-    where N is the effective population size times the length of a generation, in years (Kingman 1982); lineages of tips
-    begin at their heights (Rodrigo & Felsenstein 1999). With L(t) for the integral of 1 / N from 0 to t, the density of
-    a tree is prod_i 1 / N(h_i) exp(-sum_e w_e L(t_e)), i over inner nodes and e over all nodes. If k lineages are there
-    above node e, w_e = -(k - 1) of a tip and k of an inner node: the change of k (k - 1) / 2 there.
-    """
-
-    # of each number: its column, whether it is positive, and its field of `ClockPriors`; "" if `log_prior` has it
-    numbers: Sequence[tuple[str, bool, str]]
-
-    @abstractmethod
-    def population(self, times: FloatArray, numbers: Sequence[float]) -> Population:
-        """The population at some heights (n,)."""
-
-    def density(self, tips: FloatArray, inner: FloatArray, numbers: Sequence[float]) -> TreeDensity:
-        """The density of a tree with tips and inner nodes at these heights."""
-        times, n = np.concatenate([tips, inner]), len(tips)
-        steps = np.where(np.arange(len(times)) < n, 1.0, -1.0)
-        order = np.argsort(times, kind="stable")  # tips are the first of equal ones
-        lineages = np.cumsum(steps[order])
-        weights = np.empty_like(times)
-        weights[order] = np.where(steps[order] > 0, 1.0 - lineages, lineages)
-        log_sizes, integrals, growth, size_slopes, integral_slopes = self.population(times, numbers)
-        value = -log_sizes[n:].sum() - weights @ integrals
-        of_heights = -growth[n:] - weights[n:] * np.exp(-log_sizes[n:])
-        of_numbers = -size_slopes[:, n:].sum(axis=1) - integral_slopes @ weights
-        return TreeDensity(float(value), of_heights, of_numbers)
-
-    def log_prior(self, numbers: Sequence[float]) -> tuple[float, FloatArray]:
-        """The logarithm of the density of the numbers without another prior, with its slopes (K,)."""
-        return 0.0, np.zeros(len(numbers))
-
-
-class ConstantPopulation(Coalescent):
-    """N(t) = N."""
-
-    numbers = (POP_SIZE,)
-
-    def population(self, times: FloatArray, numbers: Sequence[float]) -> Population:
-        (size,) = numbers
-        integrals, ones = times / size, np.ones_like(times)
-        return (math.log(size) * ones, integrals, 0.0 * times, ones[None], -integrals[None])
-
-
-LEAST_GROWTH = 1e-6  # times the height; below it the exponential is a parabola
-
-
-class ExponentialGrowth(Coalescent):
-    """N(t) = N exp(-g t), so L(t) = (exp(g t) - 1) / (g N); a negative g is a population that has shrunk."""
-
-    numbers = (POP_SIZE, ("growthRate", False, "growth"))
-
-    def population(self, times: FloatArray, numbers: Sequence[float]) -> Population:
-        size, rate = numbers
-        exponents = rate * times
-        with np.errstate(all="ignore"):  # of numbers that are not chosen, or that lead out of all bounds
-            is_small = np.abs(exponents) < LEAST_GROWTH
-            means = np.where(is_small, 1.0 + exponents / 2.0, np.expm1(exponents) / exponents)
-            slopes = np.where(is_small, 0.5 + exponents / 3.0, (np.exp(exponents) - means) / exponents)
-            integrals, by_rate = times * means / size, times**2 * slopes / size
-        ones = np.ones_like(times)
-        of_numbers = np.array([ones, -times]), np.array([-integrals, by_rate])
-        return (math.log(size) - exponents, integrals, -rate * ones, *of_numbers)
-
-
-@dataclass(frozen=True)
-class Skygrid(Coalescent):
-    """log N is constant between points that divide the time up to a cutoff evenly, and beyond it (Gill et al. 2013).
-
-    The first value has the prior of a population size; the differences between neighbours are normal with mean 0 and
-    the precision as another number.
-    """
-
-    n_sizes: int
-    cutoff: float
-
-    @property
-    def numbers(self) -> Sequence[tuple[str, bool, str]]:  # type: ignore[override]
-        sizes = [(f"logPopSize{k + 1}", False, "" if k else "population") for k in range(self.n_sizes)]
-        return [*sizes, ("precision", True, "grid_precision")]
-
-    def population(self, times: FloatArray, numbers: Sequence[float]) -> Population:
-        k, logs = self.n_sizes, np.array(numbers[:-1])
-        width = self.cutoff / (k - 1)
-        begins = width * np.arange(k)[:, None]
-        within = np.clip(times[None] - begins, 0.0, np.where(np.arange(k)[:, None] < k - 1, width, np.inf))
-        here = np.minimum(times / width, k - 1).astype(int)
-        parts = within * np.exp(-logs)[:, None]
-        is_here = (here[None] == np.arange(k)[:, None]).astype(float)
-        none = np.zeros((1, len(times)))
-        slopes = np.concatenate([is_here, none]), np.concatenate([-parts, none])
-        return (logs[here], parts.sum(axis=0), 0.0 * times, *slopes)
-
-    def log_prior(self, numbers: Sequence[float]) -> tuple[float, FloatArray]:
-        steps, precision, slopes = np.diff(numbers[:-1]), numbers[-1], np.zeros(len(numbers))
-        squares = float(steps @ steps)
-        value = len(steps) / 2.0 * math.log(precision / (2.0 * math.pi)) - precision / 2.0 * squares
-        slopes[:-2] += precision * steps
-        slopes[1:-1] -= precision * steps
-        slopes[-1] = len(steps) / 2.0 - precision / 2.0 * squares
-        return value, slopes

@@ -29,7 +29,13 @@ FORMS = {  # the distributions that each prior may have
     "population": ("lognormal", "gamma", "exponential", "uniform"),
     "growth": ("normal",),
     "grid_precision": ("gamma", "lognormal", "exponential"),
+    "diversification": ("lognormal", "gamma", "exponential", "uniform"),
+    "turnover": ("uniform",),
+    "sampling": ("lognormal", "gamma", "exponential", "uniform"),
+    "root": ("lognormal", "gamma", "exponential", "uniform", "normal"),
 }
+
+SHARES = ("pinv", "turnover")  # priors with bounds from 0 to 1
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,12 @@ class PriorTexts:
         """The distributions, by the names of the fields; errors as in `parse_prior`."""
         from plltool.analyses.sampling.priors import parse_prior  # not above: help needs no numpy
 
-        return {own.name: parse_prior(getattr(self, own.name), own.name, FORMS[own.name]) for own in fields(self)}
+        texts = {own.name: getattr(self, own.name) for own in fields(self)}
+        found: dict[str, Any] = {name: parse_prior(text, name, FORMS[name]) for name, text in texts.items()}
+        for name in set(SHARES) & found.keys():
+            if found[name].log_density(1.0 + 1e-9) > -float("inf"):
+                raise InputError(f"prior of {name}: found {texts[name]}, expected bounds from 0 to 1")
+        return found
 
     def canonical(self) -> Self:
         """The same with each text as the program writes it."""
@@ -82,13 +93,6 @@ class Priors(PriorTexts):
     free_rates: str = "dirichlet(1.0)"
     part_rates: str = "dirichlet(1.0)"
 
-    def parsed(self) -> dict[str, Any]:
-        """As in `PriorTexts`; the bounds of pinv are from 0 to 1."""
-        found = super().parsed()
-        if found["pinv"].log_density(1.0 + 1e-9) > -float("inf"):
-            raise InputError(f"prior of pinv: found {self.pinv}, expected bounds from 0 to 1")
-        return found
-
     def of_kinds(self, kinds: Container[str]) -> dict[str, str]:
         """The texts of some kinds, by their names."""
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name in kinds}
@@ -108,6 +112,10 @@ class ClockPriors(PriorTexts):
     population : effective size times the length of a generation, in years; of a skygrid, the latest one
     growth : of the population, per year
     grid_precision : of a skygrid, the precision of the differences of neighbouring logarithms of sizes
+    diversification : of births less deaths, or of births in a Yule process, per lineage and year
+    turnover : of deaths over births: "uniform(low,high)"
+    sampling : the rate at which lineages are sampled if tips have dates, per lineage and year
+    root : of its height under birth and death, in years before the latest taxon
     """
 
     rate: str = "lognormal(-7.0,3.0)"
@@ -115,6 +123,10 @@ class ClockPriors(PriorTexts):
     population: str = "lognormal(3.0,3.0)"
     growth: str = "normal(0.0,1.0)"
     grid_precision: str = "gamma(1.0,0.1)"
+    diversification: str = "lognormal(-1.0,2.0)"
+    turnover: str = "uniform(0.0,1.0)"
+    sampling: str = "lognormal(-1.0,2.0)"
+    root: str = "lognormal(3.0,3.0)"
 
 
 @dataclass(frozen=True)

@@ -265,7 +265,7 @@ def summarise_times(
         {split: len(own) / found.n_trees for split, own in heights.items()},
     )
     nexus = write_nexus(write_nodes(mcc, [_annotation(own) for own in clades]), "mcc", is_rooted=True)
-    how = chosen_clock.clock, chosen_clock.tree_prior, chosen_clock.used
+    how = chosen_clock.clock, chosen_clock.tree_prior, chosen_clock.used(space)
     return posterior, TimeSummary(*how, space.latest, tuple(clades), nexus)
 
 

@@ -74,7 +74,10 @@ class HamiltonianStep(LearntMove):
 
 @dataclass(eq=False)
 class TimeNumberMove(TimeMove):
-    """Multiplies a positive number by m = exp(step (u - 1/2)), as `NumberMultiplier`, or adds log m to another one."""
+    """Multiplies a positive number by m = exp(step (u - 1/2)), as `NumberMultiplier`, or adds log m to a coordinate.
+
+    This is symmetric in the coordinate; the Hastings ratio is that of the Jacobians, m of a multiplier.
+    """
 
     number: int
 
@@ -83,9 +86,9 @@ class TimeNumberMove(TimeMove):
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
         time, factor = time_of(state), draw_factor(step, rng)
-        numbers, is_positive = list(time.numbers), self.space.numbers[self.number].is_positive
-        numbers[self.number] = numbers[self.number] * math.exp(factor) if is_positive else numbers[self.number] + factor
-        return self.space.propose(state, time._replace(numbers=tuple(numbers)), factor if is_positive else 0.0)
+        numbers = list(time.numbers)
+        numbers[self.number], ratio = self.space.numbers[self.number].shifted(numbers[self.number], factor)
+        return self.space.propose(state, time._replace(numbers=tuple(numbers)), ratio)
 
 
 class HeightDraw(TimeMove):

@@ -8,7 +8,6 @@ mean -s^2 / 2, so that the mean of m_i is 1 (uncorrelated log-normal rates: Drum
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,15 +16,8 @@ import numpy as np
 
 from plltool.analyses.dating.dates import DatesLike, match_dates
 from plltool.analyses.sampling.parameters import Parameter
-from plltool.analyses.sampling.priors import (
-    Coalescent,
-    ConstantPopulation,
-    ExponentialGrowth,
-    LengthPrior,
-    NumberPrior,
-    Skygrid,
-)
-from plltool.analyses.sampling.settings import ClockPriors
+from plltool.analyses.sampling.priors import LengthPrior, NumberPrior
+from plltool.analyses.sampling.settings import SHARES, ClockPriors
 from plltool.analyses.sampling.state import COLUMNS, Proposal, Sample, State, StateSpace
 from plltool.analyses.sampling.tree import (
     ROOT,
@@ -40,8 +32,9 @@ from plltool.analyses.sampling.tree import (
     root_tree,
     to_tree,
 )
+from plltool.analyses.sampling.tree_priors import TreePrior, parse_tree_prior
 from plltool.arrays import FloatArray
-from plltool.constants import CLOCKS, MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, RELAXED, TREE_PRIORS
+from plltool.constants import CLOCKS, MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, RELAXED
 from plltool.engine.contract import DERIVATIVE_VALUES
 from plltool.errors import InputError, check_one_of, list_names, show_name
 from plltool.model.model import Model
@@ -57,9 +50,10 @@ class TimeNumber:
     """A number of the clock or of the tree's prior."""
 
     name: str  # of its column
-    is_positive: bool  # then its coordinate is its logarithm
+    is_positive: bool  # then its coordinate is log(x / (1 - x / high)), the logarithm if there is no bound
     prior: NumberPrior | None  # None if that of the tree has it
     of_exponential: bool = False  # whether the prior is that of exp(number)
+    high: float = math.inf  # bound of a positive one
 
     def log_prior(self, value: float) -> float:
         """The logarithm of its prior density."""
@@ -77,7 +71,28 @@ class TimeNumber:
             return 0.0
         if self.of_exponential:
             return self.prior.slope(math.exp(value)) * math.exp(value) + 1.0
-        return self.prior.slope(value) * (value if self.is_positive else 1.0)
+        return self.prior.slope(value) * (value * (1.0 - value / self.high) if self.is_positive else 1.0)
+
+    def coordinate(self, value: float) -> float:
+        """The coordinate, which has no bounds."""
+        return math.log(value) - math.log1p(-value / self.high) if self.is_positive else value
+
+    def at(self, coordinate: float) -> float:
+        """The number with a coordinate."""
+        if not self.is_positive:
+            return coordinate
+        return math.exp(coordinate) if math.isinf(self.high) else self.high / (1.0 + math.exp(-coordinate))
+
+    def log_jacobian(self, value: float) -> float:
+        """log |dx / dz| in the coordinate z."""
+        return math.log(value) + math.log1p(-value / self.high) if self.is_positive else 0.0
+
+    def shifted(self, value: float, change: float) -> tuple[float, float]:
+        """The number with another coordinate, and the logarithm of the ratio of the Jacobians."""
+        if self.is_positive and math.isinf(self.high):
+            return value * math.exp(change), change
+        new = self.at(self.coordinate(value) + change)
+        return new, self.log_jacobian(new) - self.log_jacobian(value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +103,9 @@ class TimeSpace(StateSpace):
     tip_heights: tuple[float, ...]  # (n_taxa,) of the taxa, in years before the latest one
     latest: float  # the date of that, in years
     numbers: tuple[TimeNumber, ...]  # their number is K
-    tree_prior: Coalescent  # of the last ones of the numbers
+    tree_prior: TreePrior  # of the last ones of the numbers
     is_relaxed: bool
+    root_prior: NumberPrior | None = None  # of its height, in years
 
     @property
     def n_tips(self) -> int:
@@ -152,9 +168,13 @@ class TimeSpace(StateSpace):
         for node in rooted.postorder():
             below = rooted.left[node], rooted.right[node]
             heights[node] = max(heights[child] + max(least, along[child] / numbers[0] / 2.0) for child in below)
-        first |= {"popSize": heights[rooted.top], "precision": 1.0, "growthRate": 0.0}
+        top = heights[rooted.top]
+        if self.root_prior is not None:
+            top = heights[rooted.top] = max(top, self.root_prior.near(top))
+        first |= {"popSize": top, "precision": 1.0, "growthRate": 0.0, "relativeDeathRate": 0.5}
+        first |= dict.fromkeys(("birthRate", "diversificationRate", "samplingRate"), math.log(len(self.names)) / top)
         others = self.numbers[self.n_clock :]
-        numbers += [own.near(first.get(own.name, math.log(heights[rooted.top]))) for own in others]
+        numbers += [own.near(first.get(own.name, math.log(top))) for own in others]
         values = [own.start_in(self.models) for own in self.parameters]
         rates = [1.0] * rooted.n_nodes if self.is_relaxed else []
         return self.at((rooted, heights, tuple(numbers), rates, values))
@@ -193,6 +213,7 @@ class TimeSpace(StateSpace):
         inner = np.array(time.heights[self.n_tips :])
         of_tree = self.tree_prior.density(np.array(self.tip_heights), inner, own).value
         total = of_numbers + of_tree + self.tree_prior.log_prior(own)[0]
+        total += self.root_prior.log_density(time.heights[time.rooted.top]) if self.root_prior else 0.0
         if self.is_relaxed:
             spread, logs = time.numbers[k - 1], np.log(time.rates[1:])
             scores = (logs + spread**2 / 2.0) / spread
@@ -202,8 +223,7 @@ class TimeSpace(StateSpace):
 
     def coordinates(self, time: TimePoint) -> FloatArray:
         """(n_coordinates,) of heights, numbers and rates."""
-        pairs = zip(self.numbers, time.numbers, strict=True)
-        numbers = [math.log(value) if own.is_positive else value for own, value in pairs]
+        numbers = [own.coordinate(value) for own, value in zip(self.numbers, time.numbers, strict=True)]
         rates = np.log(time.rates[1:]) if self.is_relaxed else ()
         return np.concatenate([coordinates_of_heights(time.rooted, time.heights), numbers, rates])
 
@@ -216,13 +236,13 @@ class TimeSpace(StateSpace):
         if heights is None:
             return None
         pairs = zip(self.numbers, coordinates[n : n + k].tolist(), strict=True)
-        numbers = tuple(math.exp(value) if own.is_positive else value for own, value in pairs)
+        numbers = tuple(own.at(value) for own, value in pairs)
         rates = [1.0, *np.exp(coordinates[n + k :]).tolist()] if self.is_relaxed else []
         return time._replace(heights=heights, numbers=numbers, rates=rates)
 
     def log_jacobian(self, time: TimePoint) -> float:
         """log |dy / dz| of heights, numbers and rates in the coordinates."""
-        numbers = (math.log(value) for own, value in zip(self.numbers, time.numbers, strict=True) if own.is_positive)
+        numbers = (own.log_jacobian(value) for own, value in zip(self.numbers, time.numbers, strict=True))
         rates = float(np.log(time.rates[1:]).sum()) if self.is_relaxed else 0.0
         return log_jacobian(time.rooted, time.heights) + math.fsum(numbers) + rates
 
@@ -238,8 +258,10 @@ class TimeSpace(StateSpace):
         np.add.at(of_heights, time.rooted.parent, by_gap)
         tree = self.tree_prior.density(np.array(self.tip_heights), np.array(time.heights[self.n_tips :]), numbers[k:])
         of_heights[self.n_tips :] += tree.of_heights
+        of_heights[top] += self.root_prior.slope(time.heights[top]) if self.root_prior else 0.0
         of_numbers = np.array([own.slope(value) for own, value in zip(self.numbers, numbers, strict=True)])
-        of_numbers[k:] += tree.of_numbers + self.tree_prior.log_prior(numbers[k:])[1]
+        bounded = np.array([value / own.high for own, value in zip(self.numbers, numbers, strict=True)])
+        of_numbers[k:] += tree.of_numbers * (1.0 - bounded[k:]) + self.tree_prior.log_prior(numbers[k:])[1]
         of_numbers[0] += by_rate.sum()
         of_rates = np.zeros(0)
         if self.is_relaxed:
@@ -247,7 +269,7 @@ class TimeSpace(StateSpace):
             deviations = np.log(time.rates[1:]) + spread**2 / 2.0
             of_rates = heat * (by_rate[1:] - deviations / spread**2 - 1.0) + 1.0
             of_numbers[1] += float((deviations**2 / spread**2 - deviations - 1.0).sum())
-        gain = np.array([own.is_positive for own in self.numbers], dtype=float)
+        gain = np.array([own.is_positive for own in self.numbers]) * (1.0 - 2.0 * bounded)
         at_heights = coordinate_slopes(time.rooted, time.heights, heat * of_heights)
         return np.concatenate([at_heights, heat * of_numbers + gain, of_rates])
 
@@ -256,10 +278,6 @@ def time_of(state: State) -> TimePoint:
     """The time tree of a state that has one."""
     assert state.time is not None, "states of a clock have one"
     return state.time
-
-
-GRID_SIZES, MOST_SIZES = 10, 1000  # of a skygrid
-GRID_SPANS = 2.0  # its cutoff, times between the first and the last tip
 
 
 @dataclass(frozen=True)
@@ -283,15 +301,17 @@ class ClockChoice:
             numbers.append(TimeNumber(SPREAD, True, distributions["spread"]))
         for name, is_positive, kind in tree_prior.numbers:
             is_log_size = kind == "population" and not is_positive
-            numbers.append(TimeNumber(name, is_positive, distributions.get(kind), is_log_size))
+            high = 1.0 if kind in SHARES else math.inf
+            numbers.append(TimeNumber(name, is_positive, distributions.get(kind), is_log_size, high))
         of_models = names, tuple(models), tuple(parameters)
-        return TimeSpace(*of_models, heights, latest, tuple(numbers), tree_prior, is_relaxed)
+        root = distributions["root"] if tree_prior.needs_root else None
+        return TimeSpace(*of_models, heights, latest, tuple(numbers), tree_prior, is_relaxed, root)
 
-    @property
-    def used(self) -> dict[str, str]:
+    def used(self, space: TimeSpace) -> dict[str, str]:
         """The priors in use, by what they are of."""
-        kinds = ["rate", *(["spread"] if self.clock == RELAXED else [])]
-        kinds += [kind for _, _, kind in parse_tree_prior(self.tree_prior, 1.0).numbers if kind]
+        kinds = ["rate", *(["spread"] if space.is_relaxed else [])]
+        kinds += [kind for _, _, kind in space.tree_prior.numbers if kind]
+        kinds += ["root"] if space.root_prior else []
         shown = {"rate": "clock rate", "spread": "clock spread", "grid_precision": "precision"}
         return {"tree": self.tree_prior} | {shown.get(kind, kind): getattr(self.priors, kind) for kind in kinds}
 
@@ -325,21 +345,3 @@ def exact_dates(dates: DatesLike, names: Sequence[str]) -> list[float]:
             between = f"found a date between {known[name].first:.4f} and {known[name].last:.4f}"
             raise InputError(f"{source}: taxon {show_name(name)}: {between}, expected an exact one")
     return [known[name].first for name in names]
-
-
-def parse_tree_prior(text: str, span: float) -> Coalescent:
-    """The prior that a text names; the tips are from `span` years."""
-    expected = f"{', '.join(TREE_PRIORS)} or skygrid(SIZES,YEARS)"
-    match = re.fullmatch(r"(\w+)(?:\(\s*(\d+)\s*,\s*([0-9.eE+-]+)\s*\))?", text.strip())
-    if match is None or match[1] not in TREE_PRIORS or (match[2] and match[1] != "skygrid"):
-        raise InputError(f"tree prior: found {show_name(text)}, expected {expected}")
-    if match[1] != "skygrid":
-        return ConstantPopulation() if match[1] == "constant" else ExponentialGrowth()
-    try:
-        n_sizes, cutoff = (int(match[2]), float(match[3])) if match[2] else (GRID_SIZES, GRID_SPANS * span)
-    except ValueError:
-        raise InputError(f"tree prior: found {show_name(text)}, expected {expected}") from None
-    if not (2 <= n_sizes <= MOST_SIZES and 0.0 < cutoff < 1e12):
-        wanted = f"2 to {MOST_SIZES} sizes and a positive number of years, as in skygrid(20,50)"
-        raise InputError(f"tree prior: found {n_sizes} sizes in {cutoff:g} years, expected {wanted}")
-    return Skygrid(n_sizes, cutoff)

@@ -7,14 +7,28 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from oracles.coalescents import jc_three, log_density, simulate_three
-from sampling.time_toys import DATED, RATE, SIZE, SPREAD, draw_state, draw_tree, make_time_space, rank_key, rooted_key
+from oracles.coalescents import log_density, simulate_three
+from sampling.time_toys import (
+    DATED,
+    RATE,
+    SIZE,
+    SPREAD,
+    THREE_DATES,
+    THREE_TIPS,
+    assert_three_are_sampled,
+    draw_state,
+    draw_tree,
+    make_time_space,
+    rank_key,
+    rooted_key,
+    three_lnls,
+)
 from sampling.toys import draw_topology, make_parts
 from scipy import integrate, stats
 
 import plltool
 from plltool.analyses.sampling.chains import Chains, EngineLikelihoods, Heated, Likelihoods, sampling_slots
-from plltool.analyses.sampling.priors import ConstantPopulation, ExponentialGrowth, Gamma, LogNormal, Normal, Skygrid
+from plltool.analyses.sampling.priors import Gamma, LogNormal, Normal
 from plltool.analyses.sampling.runs import make_time_moves
 from plltool.analyses.sampling.state import ALL_NODES, COLUMNS, Proposal, Slopes
 from plltool.analyses.sampling.time_moves import HeightDraw, NarrowExchange, RootHeight, SubtreeSlide, WideRegraft
@@ -29,6 +43,7 @@ from plltool.analyses.sampling.tree import (
     log_jacobian,
     root_tree,
 )
+from plltool.analyses.sampling.tree_priors import BirthDeath, ConstantPopulation, ExponentialGrowth, Skygrid
 from plltool.engine.storage import Slots
 from plltool.hardware import Hardware
 from plltool.run.engines import open_engine
@@ -40,10 +55,14 @@ SKYGRID = [
     *(TimeNumber(f"logPopSize{k}", False, None) for k in (2, 3, 4)),
 ]
 SKYGRID.append(TimeNumber("precision", True, Gamma(2.0, 3.0)))
+BIRTHS = [TimeNumber("diversificationRate", True, SIZE), TimeNumber("relativeDeathRate", True, SIZE, high=1.0)]
+BIRTHS.append(TimeNumber("samplingRate", True, SIZE))
 PRIORS = [
     (ConstantPopulation(), (), [1.2]),
     (ExponentialGrowth(), GROWTH, [1.2, 0.3]),
     (Skygrid(4, 1.8), SKYGRID, [0.2, 0.5, -0.1, 0.3, 2.0]),
+    (BirthDeath(True, True, 0.3), (BIRTHS[0], BIRTHS[2]), [1.2, 0.3]),
+    (BirthDeath(False, True, 0.0), BIRTHS, [0.4, 0.6, 0.7]),
 ]
 
 
@@ -128,12 +147,14 @@ def test_coordinates_of_heights_and_their_jacobian(seed):
 
 
 @pytest.mark.parametrize("relaxed", [False, True])
-@pytest.mark.parametrize(("prior", "more", "numbers"), PRIORS, ids=["constant", "exponential", "skygrid"])
+@pytest.mark.parametrize(
+    ("prior", "more", "numbers"), PRIORS, ids=["constant", "exponential", "skygrid", "yule", "births"]
+)
 def test_slopes_and_jacobian_of_all_coordinates(prior, more, numbers, relaxed):
     """abs 1e-6: central differences of lnL, prior and Jacobian together, on an engine; their values are about 8."""
     rng = np.random.default_rng(1)
     model = "HKY{2}+F{0.3/0.2/0.2/0.3}+G4{0.7}"
-    space = make_time_space(relaxed=relaxed, tree_prior=prior, more=more, model=model)
+    space = make_time_space(relaxed=relaxed, tree_prior=prior, more=more, model=model, root=SIZE)
     engine, _ = open_engine(make_parts(5), space.models, Slots(sampling_slots(5, 1)), Hardware(device="numpy"))
     likelihoods = EngineLikelihoods(space, engine, 1)
     rooted, heights = draw_tree(space.tip_heights, 1.2, rng)
@@ -423,40 +444,15 @@ def test_all_ranked_histories_are_equally_likely():
 
 # --- the sampler ----------------------------------------------------------------------------------------
 
-THREE = {"a": "ACGTACGTACGTACGTACGT", "b": "ACGTACGTACGTACGAACTT", "c": "ACGTACGGACTTACGTCCGA"}
-THREE_DATES = {"a": 2000.0, "b": 1999.2, "c": 1998.5}
-
 
 def test_three_dated_taxa_have_their_exact_posterior():
-    """Draws from the prior, weighted by the likelihood, are the oracle; 5 of their standard errors and of the run's."""
+    """Draws from the prior, weighted by the likelihood, are the oracle."""
     rng, n = np.random.default_rng(5), 300_000
     priors = plltool.ClockPriors(rate="lognormal(-2,0.7)", population="lognormal(0.3,0.5)")
-    tips = (0.0, 0.8, 1.5)
     rate, size = rng.lognormal(-2, 0.7, n), rng.lognormal(0.3, 0.5, n)
-    cherry, root, outside = simulate_three(tips, size, rng, n)
-    rows = list(THREE.values())
-    kinds = [
-        [a == b == c, a != b == c, b != a == c, c != a == b, a != b != c != a] for a, b, c in zip(*rows, strict=True)
-    ]
-    lnls = jc_three(cherry, root, outside, rate, tips, np.sum(kinds, axis=0))
+    cherry, root, outside = simulate_three(THREE_TIPS, size, rng, n)
+    lnls = three_lnls(cherry, root, outside, rate)
     weights = np.exp(lnls - lnls.max())
-    weights /= weights.sum()
-    options = plltool.SampleOptions(generations=4_000, chains=1, sample_every=4, burnin=0.1)
-    asked = {"clock": "strict", "dates": THREE_DATES, "clock_priors": priors}
-    found = plltool.sample(THREE, "JC", options=options, device="numpy", workers=1, seed=1, **asked)
-    numbers = found.samples.numbers(found.first).reshape(-1, len(found.samples.columns))
-    table = dict(zip(found.samples.columns, numbers.T, strict=True))
     expected = {"treeHeight": root, "clockRate": rate, "popSize": size, "LnL": lnls}
-    for name, values in expected.items():
-        for power in (1, 2):
-            mean = weights @ values**power
-            error = math.sqrt(weights**2 @ (values**power - mean) ** 2)
-            size_of = found.posterior.numbers[name].size
-            spread = (table[name] ** power).std() / math.sqrt(size_of)
-            away = abs((table[name] ** power).mean() - mean)
-            assert away < 5 * math.hypot(error, spread), f"{name}: {(table[name] ** power).mean()}, expected {mean}"
-    for tip in range(3):
-        share = found.posterior.splits.get(sum(2 << k for k in range(3) if k != tip), 0.0)
-        mean = weights @ (outside == tip)
-        error = math.sqrt(weights**2 @ ((outside == tip) - mean) ** 2 + mean * (1 - mean) / 300)
-        assert abs(share - mean) < 5 * error
+    asked = {"dates": THREE_DATES, "clock_priors": priors}
+    assert_three_are_sampled(weights / weights.sum(), outside, expected, **asked)

@@ -3,12 +3,15 @@
 import math
 
 import numpy as np
+from oracles.coalescents import jc_three
 from sampling.toys import PRIORS, draw_number, draw_value
 
+import plltool
 from plltool.analyses.sampling.parameters import find_parameters
-from plltool.analyses.sampling.priors import ConstantPopulation, LogNormal
+from plltool.analyses.sampling.priors import LogNormal
 from plltool.analyses.sampling.time_state import TimeNumber, TimeSpace
 from plltool.analyses.sampling.tree import Topology
+from plltool.analyses.sampling.tree_priors import ConstantPopulation
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 
@@ -16,7 +19,7 @@ RATE, SPREAD, SIZE = LogNormal(-1.0, 0.5), LogNormal(-1.0, 0.5), LogNormal(0.5, 
 DATED = (0.0, 0.7, 0.2, 1.5, 0.0)
 
 
-def make_time_space(tips=DATED, relaxed=False, tree_prior=None, size=SIZE, model="JC", more=()):
+def make_time_space(tips=DATED, relaxed=False, tree_prior=None, size=SIZE, model="JC", more=(), root=None):
     """A space of time trees of these tips."""
     models = (Model(parse_model(model)),)
     numbers = [TimeNumber("clockRate", True, RATE)]
@@ -26,7 +29,7 @@ def make_time_space(tips=DATED, relaxed=False, tree_prior=None, size=SIZE, model
     names = tuple(f"t{k}" for k in range(len(tips)))
     parameters = tuple(find_parameters(models, PRIORS))
     prior = tree_prior or ConstantPopulation()
-    return TimeSpace(names, models, parameters, tuple(tips), 2000.0, tuple(numbers), prior, relaxed)
+    return TimeSpace(names, models, parameters, tuple(tips), 2000.0, tuple(numbers), prior, relaxed, root)
 
 
 def draw_tree(tips, size, rng):
@@ -72,3 +75,39 @@ def rank_key(time):
     splits = time.rooted.splits()
     inner = range(time.rooted.n_taxa, time.rooted.n_nodes)
     return tuple(splits[node] for node in sorted(inner, key=lambda node: time.heights[node]))
+
+
+THREE = {"a": "ACGTACGTACGTACGTACGT", "b": "ACGTACGTACGTACGAACTT", "c": "ACGTACGGACTTACGTCCGA"}
+THREE_DATES = {"a": 2000.0, "b": 1999.2, "c": 1998.5}  # THREE_TIPS
+THREE_TIPS = (0.0, 0.8, 1.5)
+
+
+def three_lnls(cherry, root, outside, rate):
+    """(n,) lnL of the three taxa on many trees by the oracle."""
+    rows = zip(*THREE.values(), strict=True)
+    kinds = [[a == b == c, a != b == c, b != a == c, c != a == b, a != b != c != a] for a, b, c in rows]
+    return jc_three(cherry, root, outside, rate, THREE_TIPS, np.sum(kinds, axis=0))
+
+
+def assert_three_are_sampled(weights, outside, expected, prior_only=False, **asked):
+    """A run has the means and mean squares of columns, and the cherries, that weighted draws of the posterior have.
+
+    weights : (n,), of draws; outside : (n,) the tip that is not in the cherry; expected : (n,) by the column
+    Within 5 of the standard errors of the draws and of the run.
+    """
+    options = plltool.SampleOptions(generations=4_000, chains=1, sample_every=4, burnin=0.1, prior_only=prior_only)
+    found = plltool.sample(THREE, "JC", options=options, device="numpy", workers=1, seed=1, clock="strict", **asked)
+    numbers = found.samples.numbers(found.first).reshape(-1, len(found.samples.columns))
+    table = dict(zip(found.samples.columns, numbers.T, strict=True))
+    for name, values in expected.items():
+        for power in (1, 2):
+            mean = weights @ values**power
+            error = math.sqrt(weights**2 @ (values**power - mean) ** 2)
+            spread = (table[name] ** power).std() / math.sqrt(found.posterior.numbers[name].size)
+            away = abs((table[name] ** power).mean() - mean)
+            assert away < 5 * math.hypot(error, spread), f"{name}: {(table[name] ** power).mean()}, expected {mean}"
+    for tip in range(3):
+        share = found.posterior.splits.get(sum(2 << k for k in range(3) if k != tip), 0.0)
+        mean = weights @ (outside == tip)
+        error = math.sqrt(weights**2 @ ((outside == tip) - mean) ** 2 + mean * (1 - mean) / 300)
+        assert abs(share - mean) < 5 * error
