@@ -291,7 +291,7 @@ def select_model(task: Task) -> None:
 
 @command
 def sample(task: Task) -> None:
-    more = task.keywords("clock", "dates", "tree_prior", "clock_priors", "workers", "outgroup")
+    more = task.keywords("clock", "dates", "calibrations", "tree_prior", "clock_priors", "workers", "outgroup")
     _advance(task, plltool.sample, taken=task.outputs.write, **more)
 
 

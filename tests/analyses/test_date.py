@@ -215,7 +215,7 @@ def test_refused(settings, problem):
 
 def test_dates_of_other_taxa_are_told(tmp_path):
     (tmp_path / "more.tsv").write_text(DATES.read_text() + "v99\t2001\n")
-    _, _, remarks = match_dates(tmp_path / "more.tsv", None, None, plltool.read_alignment(FASTA).names)
+    _, _, _, remarks = match_dates(tmp_path / "more.tsv", None, None, plltool.read_alignment(FASTA).names)
     (remark,) = remarks
     assert remark.endswith("more.tsv: 1 date of taxa that are not in the alignment, first 'v99' (line 26)")
 

@@ -22,6 +22,9 @@ from plltool.io.table_reader import decimal_year, parse_date, read_dates
         ("[2011.2:2011.5]", 2011.2, 2011.5),
         ("[2011-01-01:2011.5]", 2011 + 0.5 / 365, 2011.5),
         ("[2010-XX-XX:2011-12-31]", 2010 + 0.5 / 365, 2011 + 364.5 / 365),
+        ("2011-2013.5", 2011.0, 2013.5),
+        ("b(2011,2013.5)", 2011.0, 2013.5),
+        ("b(2011-XX-XX, 2013.5)", 2011 + 0.5 / 365, 2013.5),
     ],
 )
 def test_every_form(text, first, last):
@@ -35,7 +38,20 @@ def test_unknown(text):
 
 @pytest.mark.parametrize(
     "text",
-    ["2011-13-01", "2011-02-30", "2011-XX-05", "17/05/2011", "[2011.2]", "[a:b]", "nan", "inf", "May", "0000-01-01"],
+    [
+        "2011-13-01",
+        "2011-02-30",
+        "2011-XX-05",
+        "17/05/2011",
+        "[2011.2]",
+        "[a:b]",
+        "nan",
+        "inf",
+        "May",
+        "0000-01-01",
+        "b(2011)",
+        "2011-201",
+    ],
 )
 def test_no_date(text):
     with refused("as a date, expected a year such as 2011.37, a day such as 2011-05-17"):
@@ -45,6 +61,8 @@ def test_no_date(text):
 def test_a_range_that_runs_backwards():
     with refused("found a range from 2012 to 2011, expected the earlier date first"):
         parse_date("[2012:2011]")
+    with refused("found a range from 2012 to 2011, expected the earlier date first"):
+        parse_date("2012-2011")
 
 
 def test_days_are_those_of_treetime():

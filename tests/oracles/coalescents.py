@@ -30,12 +30,13 @@ def log_density(tips, inner, size):
 
 
 def simulate_three(tips, size, rng, n):
-    """Trees of three tips at heights 0 <= a <= b, drawn n times, by waiting times.
+    """Trees of three tips at some heights, numbers or (n,), drawn n times, by waiting times.
 
     Returns (n,) the height of the cherry, of the root, and which tip is not in the cherry.
     """
-    order = np.argsort(tips)
-    _, second, third = (tips[k] for k in order)
+    tips = np.array([np.broadcast_to(tip, n) for tip in tips])
+    order = np.argsort(tips, axis=0)
+    _, second, third = np.take_along_axis(tips, order, axis=0)
     early = second + rng.exponential(size, n)  # the first two meet before the third begins
     is_early = early < third
     late = third + rng.exponential(size / 3, n)

@@ -176,7 +176,7 @@ def date(
     if find_spec("treetime") is None:
         raise InputError("dates of a tree need TreeTime: pip install 'plltool[dating]'")
     data, models = resolve_inputs(alignment, model, settings.get("brlen", DEFAULT_LINKAGE))
-    known, _, unused = match_dates(dates, name_column, date_column, data.names)
+    known, _, _, unused = match_dates(dates, name_column, date_column, data.names)
 
     def ask(likelihood: Likelihood) -> dict[str, Any]:
         shown = mean_tree(likelihood.tree, np.array([part.n_sites for part in likelihood.data.parts]))

@@ -16,10 +16,10 @@ DatesLike: TypeAlias = str | PathLike[str] | Mapping[str, DateLike]
 
 def match_dates(
     given: DatesLike, name_column: str | None, date_column: str | None, names: Sequence[str]
-) -> tuple[dict[str, SampleDate | None], str, list[str]]:
+) -> tuple[dict[str, SampleDate | None], str, list[str], list[str]]:
     """The date of each taxon, in the order of `names`, None if it is unknown; and where the dates are from.
 
-    Last, warnings of taxa without a date and of dates of others.
+    Then the taxa for which none is given; last, warnings of these and of dates of others.
 
     name_column, date_column : of a file, see `plltool.io.table_reader.read_dates`
     """
@@ -38,7 +38,7 @@ def match_dates(
     if others:
         first = show_name(others[0]) + places[others[0]]
         remarks.append(f"{source}: {count(len(others), 'date')} of taxa that are not in the alignment, first {first}")
-    return {name: found.get(name) for name in names}, source, remarks
+    return {name: found.get(name) for name in names}, source, missing, remarks
 
 
 def _as_date(name: str, given: DateLike) -> SampleDate | None:

@@ -21,7 +21,9 @@ import numpy as np
 
 from plltool.alignment.patterns import Patterns
 from plltool.analyses.dating.dates import DatesLike
+from plltool.analyses.sampling.calibrations import CalibrationsLike
 from plltool.analyses.sampling.chains import RunState, sampling_slots, temperature_of
+from plltool.analyses.sampling.clock_choice import ClockChoice, choose_clock
 from plltool.analyses.sampling.parameters import find_parameters
 from plltool.analyses.sampling.result import SampleResult, sample_texts, swap_rates
 from plltool.analyses.sampling.runs import ChainRuns, DeviceUse, RunSetup, open_runs
@@ -29,7 +31,7 @@ from plltool.analyses.sampling.samples import FEWEST_SAMPLES, Samples
 from plltool.analyses.sampling.settings import ClockPriors, Priors, SampleOptions
 from plltool.analyses.sampling.state import Sample, StateSpace
 from plltool.analyses.sampling.summaries import summarise, summarise_times
-from plltool.analyses.sampling.time_state import ClockChoice, TimeSpace, choose_clock
+from plltool.analyses.sampling.time_state import TimeSpace
 from plltool.analyses.sampling.tree import from_tree
 from plltool.codec import saved
 from plltool.constants import (
@@ -246,6 +248,7 @@ def sample(
     brlen: str = LINKED,
     clock: str | None = None,
     dates: DatesLike | None = None,
+    calibrations: CalibrationsLike | None = None,
     tree_prior: str = TREE_PRIORS[0],
     clock_priors: ClockPriors | None = None,
     listener: Listener = ignore,
@@ -270,7 +273,9 @@ def sample(
     outgroup : taxa that the written trees show as one clade
     brlen : whether parts share the branch lengths ("linked"), or each multiplies them by a rate of its own ("scaled")
     clock : "strict" or "relaxed" (uncorrelated, log-normal) for trees in time, which have a root and heights in years
-    dates : of all taxa, exact ones, with a clock; otherwise as for `plltool.date`
+    dates : of all taxa, with a clock, as for `plltool.date`; one that is a range or unknown is sampled
+    calibrations : of clades, with a clock: a table, or rows that are dictionaries with its columns; see
+        `plltool.analyses.sampling.calibrations`
     tree_prior : of a tree in time: a coalescent with a "constant" or "exponential" population, or "skygrid", also as
         "skygrid(SIZES,YEARS)"; see `plltool.analyses.sampling.priors`
     clock_priors : of the numbers of clock and tree prior
@@ -286,7 +291,7 @@ def sample(
     began, asked = time.perf_counter(), Hardware.of(**hardware)
     options, priors = options or SampleOptions(), (priors or Priors()).canonical()
     options.check()
-    chosen = choose_clock(clock, dates, tree_prior, clock_priors, outgroup)
+    chosen = choose_clock(clock, dates, calibrations, tree_prior, clock_priors, outgroup)
     how: dict[str, Any] = {"seed": seed, "outgroup": outgroup, "brlen": brlen, "checkpoint": checkpoint}
     given = prepare(alignment, model, priors, start, asked, began, options, chosen, **how)
     run, data, setup, space = given.run, given.run.data, given.setup, given.setup.space
@@ -383,7 +388,7 @@ def prepare(
     if clock is not None:
         space = clock.make_space(data.names, models, parameters)
         of_priors = clock.used(space)
-        of_clock = {"clock": clock.clock, "heights of tips": list(space.tip_heights)}
+        of_clock = clock.identity(space)
     first = start if isinstance(start, str) and start in START_KINDS else as_tree(start, data.names)
     run.announce_data(models if model is None else ())
     used = priors.of_kinds({*(() if clock else ("lengths",)), *(own.kind for own in parameters)})

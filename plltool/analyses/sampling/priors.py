@@ -17,8 +17,14 @@ from plltool.analyses.sampling.tree import Topology
 from plltool.arrays import FloatArray
 from plltool.errors import InputError, shorten, show_name
 
-FARTHEST = 5.0  # standard deviations from the mean at which chains begin; from farther they learn wrong directions
+FARTHEST = 25.0  # below the middle, of the logarithm of a density at which chains begin
 LEAST_IN_PRIOR, MOST_IN_PRIOR = 1e-10, 1e10  # numbers of a distribution; densities of others overflow
+
+
+def near(prior: Any, value: float) -> float:
+    """A value, or a likely one if its density is very small; of a number, or of what else has these methods."""
+    middle = float(prior.middle)
+    return value if prior.log_density(value) > prior.log_density(middle) - FARTHEST else middle
 
 
 class Prior:
@@ -31,10 +37,6 @@ class Prior:
         """Its name."""
         return cls.example.partition("(")[0]
 
-    def near(self, value: float) -> float:
-        """A number near a possible value, positive where all are, whose density is not 0."""
-        return value
-
     def __str__(self) -> str:
         values = np.hstack(list(vars(self).values())).tolist()
         return f"{self.form()}({','.join(map(repr, values))})"
@@ -46,6 +48,10 @@ class Exponential(Prior):
 
     example = "exponential(10)"
     rate: float
+
+    @property
+    def middle(self) -> float:
+        return 1.0 / self.rate
 
     def log_density(self, value: float) -> float:
         return math.log(self.rate) - self.rate * value if value > 0 else -math.inf
@@ -71,14 +77,15 @@ class Uniform(Prior):
     low: float
     high: float
 
+    @property
+    def middle(self) -> float:
+        return (self.low + self.high) / 2.0
+
     def log_density(self, value: float) -> float:
         return -math.log(self.high - self.low) if self.low < value < self.high else -math.inf
 
     def slope(self, value: float) -> float:
         return 0.0
-
-    def near(self, value: float) -> float:
-        return value if self.low < value < self.high else (self.low + self.high) / 2.0
 
 
 @dataclass(frozen=True)
@@ -89,6 +96,10 @@ class LogNormal(Prior):
     mean: float
     deviation: float
 
+    @property
+    def middle(self) -> float:
+        return math.exp(self.mean)
+
     def log_density(self, value: float) -> float:
         if value <= 0:
             return -math.inf
@@ -98,11 +109,6 @@ class LogNormal(Prior):
     def slope(self, value: float) -> float:
         return -((math.log(value) - self.mean) / self.deviation**2 + 1.0) / value
 
-    def near(self, value: float) -> float:
-        score = (math.log(value) - self.mean) / self.deviation
-        far = math.copysign(FARTHEST, score)
-        return value if abs(score) <= FARTHEST else math.exp(self.mean + self.deviation * far)
-
 
 @dataclass(frozen=True)
 class Gamma(Prior):
@@ -111,6 +117,10 @@ class Gamma(Prior):
     example = "gamma(1,0.1)"
     shape: float
     rate: float
+
+    @property
+    def middle(self) -> float:
+        return self.shape / self.rate
 
     def log_density(self, value: float) -> float:
         if value <= 0:
@@ -129,6 +139,10 @@ class Normal(Prior):
     example = "normal(0,1)"
     mean: float
     deviation: float
+
+    @property
+    def middle(self) -> float:
+        return self.mean
 
     def log_density(self, value: float) -> float:
         score = (value - self.mean) / self.deviation

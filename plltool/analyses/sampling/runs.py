@@ -43,6 +43,8 @@ def make_time_moves(space: TimeSpace) -> list[Move]:
     made, n = make_group("time", space), len(space.numbers)
     for number in range(n):
         made.append(TimeNumberMove(space, TABLE["time_moves.TimeNumberMove"]["weight"] / n, number))
+    if space.loose_tips:
+        made += make_group("tips", space)
     if space.is_relaxed:
         made += make_group("rates", space)
     return [*made, *make_group("times", space, Directions.of_size(space.n_coordinates, shrinks=True))]

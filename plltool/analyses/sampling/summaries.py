@@ -14,8 +14,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from plltool.analyses.sampling.clock_choice import ClockChoice
 from plltool.analyses.sampling.samples import DIGITS, Samples
-from plltool.analyses.sampling.time_state import ClockChoice, TimeSpace
+from plltool.analyses.sampling.time_state import TimeSpace
 from plltool.analyses.sampling.tree import to_tree
 from plltool.arrays import FloatArray
 from plltool.constants import NO_NODE
@@ -294,8 +295,10 @@ def _annotation(own: Clade) -> str:
     """What FigTree shows of a node, by the names that TreeAnnotator gives."""
     low, high = own.interval
     told = [f"height={own.height:.{DIGITS}g}"]
+    if len(own.taxa) > 1 or low < high:
+        told.append(f"height_95%_HPD={{{low:.{DIGITS}g},{high:.{DIGITS}g}}}")
     if len(own.taxa) > 1:
-        told += [f"height_95%_HPD={{{low:.{DIGITS}g},{high:.{DIGITS}g}}}", f"posterior={own.posterior:.4g}"]
+        told.append(f"posterior={own.posterior:.4g}")
     if own.rate is not None:
         told.append(f"rate={own.rate:.{DIGITS}g}")
     return f"[&{','.join(told)}]"

@@ -106,6 +106,17 @@ class HeightDraw(TimeMove):
         return self.space.propose(state, time._replace(heights=heights), 0.0)
 
 
+class TipHeight(TimeMove):
+    """Draws the height of a tip without an exact date uniformly from its range, below its parent; the ratio is 1."""
+
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
+        time, tips = time_of(state), self.space.loose_tips
+        tip, heights = tips[int(rng.integers(len(tips)))], time.heights.copy()
+        least, most = self.space.tips[tip - 1]
+        heights[tip] = least + (min(most, heights[time.rooted.parent[tip]]) - least) * rng.random()
+        return self.space.propose(state, time._replace(heights=heights), 0.0)
+
+
 class RootHeight(TimeMove):
     """Multiplies the time between the root and the higher one of its children by m; the Hastings ratio is m."""
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from plltool.analyses.dating.dates import DatesLike, match_dates
-from plltool.analyses.sampling.parameters import Parameter
-from plltool.analyses.sampling.priors import LengthPrior, NumberPrior
-from plltool.analyses.sampling.settings import SHARES, ClockPriors
+from plltool.analyses.sampling.calibrations import Calibration, fit_heights, gather
+from plltool.analyses.sampling.priors import LengthPrior, NumberPrior, near
 from plltool.analyses.sampling.state import COLUMNS, Proposal, Sample, State, StateSpace
 from plltool.analyses.sampling.tree import (
     ROOT,
@@ -32,12 +31,10 @@ from plltool.analyses.sampling.tree import (
     root_tree,
     to_tree,
 )
-from plltool.analyses.sampling.tree_priors import TreePrior, parse_tree_prior
+from plltool.analyses.sampling.tree_priors import TreeDensity, TreePrior
 from plltool.arrays import FloatArray
-from plltool.constants import CLOCKS, MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, RELAXED
+from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, NO_NODE
 from plltool.engine.contract import DERIVATIVE_VALUES
-from plltool.errors import InputError, check_one_of, list_names, show_name
-from plltool.model.model import Model
 from plltool.tree.topology import Tree
 
 CLOCK_RATE, SPREAD, TREE_HEIGHT = "clockRate", "clockSpread", "treeHeight"  # columns
@@ -63,7 +60,7 @@ class TimeNumber:
 
     def near(self, value: float) -> float:
         """A number near a value that is possible."""
-        return value if self.prior is None or self.of_exponential else self.prior.near(value)
+        return value if self.prior is None or self.of_exponential else near(self.prior, value)
 
     def slope(self, value: float) -> float:
         """The slope of the logarithm of the prior density in the coordinate."""
@@ -100,12 +97,12 @@ class TimeSpace(StateSpace):
     """The space of time trees. The first number is the rate of the clock; the second the spread of a relaxed one."""
 
     length_prior: LengthPrior = field(init=False)  # there is none: heights have one
-    tip_heights: tuple[float, ...]  # (n_taxa,) of the taxa, in years before the latest one
-    latest: float  # the date of that, in years
+    tips: tuple[tuple[float, float], ...]  # (n_taxa,) the least and the largest height of each taxon, in years
+    latest: float  # the date of height 0, in years
     numbers: tuple[TimeNumber, ...]  # their number is K
     tree_prior: TreePrior  # of the last ones of the numbers
     is_relaxed: bool
-    root_prior: NumberPrior | None = None  # of its height, in years
+    calibrations: tuple[Calibration, ...] = ()
 
     @property
     def n_tips(self) -> int:
@@ -114,7 +111,14 @@ class TimeSpace(StateSpace):
     @property
     def columns(self) -> tuple[str, ...]:
         columns, n = super().columns, len(COLUMNS)
-        return (*columns[:n], TREE_HEIGHT, *(own.name for own in self.numbers), *columns[n:])
+        names = [own.name for own in self.calibrations if own.name] + [self.names[tip - 1] for tip in self.loose_tips]
+        of_time = TREE_HEIGHT, *(own.name for own in self.numbers), *(f"height({name})" for name in names)
+        return (*columns[:n], *of_time, *columns[n:])
+
+    @cached_property
+    def loose_tips(self) -> tuple[int, ...]:
+        """The nodes of taxa without an exact date."""
+        return tuple(tip for tip, (least, most) in enumerate(self.tips, start=1) if least < most)
 
     @property
     def n_clock(self) -> int:
@@ -123,8 +127,8 @@ class TimeSpace(StateSpace):
 
     @property
     def span(self) -> float:
-        """The time between the first and the last tip; 1 if there is none."""
-        return max(self.tip_heights) or 1.0
+        """The time between the first and the last tip; else the largest likely height of a calibration, or 1."""
+        return max(most for _, most in self.tips) or max((own.middle for own in self.calibrations), default=1.0)
 
     @property
     def n_coordinates(self) -> int:
@@ -136,8 +140,19 @@ class TimeSpace(StateSpace):
 
     def sample(self, state: State) -> Sample:
         time, (numbers, *_) = time_of(state), super().sample(state)
-        numbers[len(COLUMNS) : len(COLUMNS)] = [time.heights[time.rooted.top], *time.numbers]
+        nodes = self._calibrated(time.rooted) or []
+        named = [node for own, node in zip(self.calibrations, nodes, strict=True) if own.name]
+        heights = [time.heights[node] for node in (*named, *self.loose_tips)]
+        numbers[len(COLUMNS) : len(COLUMNS)] = [time.heights[time.rooted.top], *time.numbers, *heights]
         return Sample(numbers, time.rooted, time.heights, [time.numbers[0] * rate for rate in time.rates])
+
+    def _calibrated(self, rooted: Topology) -> list[int] | None:
+        """The nodes of calibrated clades; None if the tree lacks one."""
+        if not self.calibrations:
+            return []
+        node_of = {split: node for node, split in enumerate(rooted.splits())}
+        found = [node_of.get(own.split, NO_NODE) for own in self.calibrations]
+        return None if NO_NODE in found else found
 
     def tree_of(self, topology: Topology, lengths: Sequence[float]) -> Tree:
         """The tree without its root, with lengths in years, from a rooted one with its heights."""
@@ -159,18 +174,20 @@ class TimeSpace(StateSpace):
 
     def start(self, topology: Topology, lengths: list[float]) -> State:
         """A time tree near a tree in substitutions: its root where a clock fits best, heights by the lengths."""
-        rooted, along, rate = root_tree(topology, lengths, [-height for height in self.tip_heights])
+        tips = [(least + most) / 2.0 for least, most in self.tips]
+        rooted, along, rate = root_tree(topology, lengths, [-height for height in tips])
+        rooted = gather(rooted, self.calibrations)
         depth = sum(along) / len(self.names)
         rate = rate or max(depth, MIN_BRANCH_LENGTH) / self.span
         first = {CLOCK_RATE: rate, SPREAD: FIRST_SPREAD}
         numbers = [own.near(first[own.name]) for own in self.numbers[: self.n_clock]]
-        heights, least = [0.0, *self.tip_heights, *(0.0 for _ in self.names[1:])], self.span / 1e3
+        heights, least = [0.0, *tips, *(0.0 for _ in self.names[1:])], self.span / 1e3
         for node in rooted.postorder():
             below = rooted.left[node], rooted.right[node]
             heights[node] = max(heights[child] + max(least, along[child] / numbers[0] / 2.0) for child in below)
+        if self.calibrations:
+            heights = fit_heights(self.calibrations, rooted, heights)
         top = heights[rooted.top]
-        if self.root_prior is not None:
-            top = heights[rooted.top] = max(top, self.root_prior.near(top))
         first |= {"popSize": top, "precision": 1.0, "growthRate": 0.0, "relativeDeathRate": 0.5}
         first |= dict.fromkeys(("birthRate", "diversificationRate", "samplingRate"), math.log(len(self.names)) / top)
         others = self.numbers[self.n_clock :]
@@ -210,16 +227,23 @@ class TimeSpace(StateSpace):
         if not of_numbers > -math.inf:
             return -math.inf
         own, k = time.numbers[self.n_clock :], self.n_clock
-        inner = np.array(time.heights[self.n_tips :])
-        of_tree = self.tree_prior.density(np.array(self.tip_heights), inner, own).value
-        total = of_numbers + of_tree + self.tree_prior.log_prior(own)[0]
-        total += self.root_prior.log_density(time.heights[time.rooted.top]) if self.root_prior else 0.0
+        nodes = self._calibrated(time.rooted)
+        if nodes is None:
+            return -math.inf
+        tree = self._tree_density(time)
+        total = of_numbers + tree.value + self.tree_prior.log_prior(own)[0]
+        pairs = zip(self.calibrations, nodes, strict=True)
+        total += math.fsum(clade.log_density(time.heights[node]) for clade, node in pairs)
         if self.is_relaxed:
             spread, logs = time.numbers[k - 1], np.log(time.rates[1:])
             scores = (logs + spread**2 / 2.0) / spread
             total -= float(logs.sum() + scores @ scores / 2.0)
             total -= len(logs) * math.log(spread * math.sqrt(2.0 * math.pi))
         return total if math.isfinite(total) else -math.inf
+
+    def _tree_density(self, time: TimePoint) -> TreeDensity:
+        tips, inner = np.array(time.heights[1 : self.n_tips]), np.array(time.heights[self.n_tips :])
+        return self.tree_prior.density(tips, inner, time.numbers[self.n_clock :])
 
     def coordinates(self, time: TimePoint) -> FloatArray:
         """(n_coordinates,) of heights, numbers and rates."""
@@ -256,9 +280,10 @@ class TimeSpace(StateSpace):
         by_rate = by_gap * time.gaps  # slopes in the logarithms of rates
         of_heights = -by_gap
         np.add.at(of_heights, time.rooted.parent, by_gap)
-        tree = self.tree_prior.density(np.array(self.tip_heights), np.array(time.heights[self.n_tips :]), numbers[k:])
+        tree = self._tree_density(time)
         of_heights[self.n_tips :] += tree.of_heights
-        of_heights[top] += self.root_prior.slope(time.heights[top]) if self.root_prior else 0.0
+        for clade, node in zip(self.calibrations, self._calibrated(time.rooted) or (), strict=True):
+            of_heights[node] += clade.slope(time.heights[node])
         of_numbers = np.array([own.slope(value) for own, value in zip(self.numbers, numbers, strict=True)])
         bounded = np.array([value / own.high for own, value in zip(self.numbers, numbers, strict=True)])
         of_numbers[k:] += tree.of_numbers * (1.0 - bounded[k:]) + self.tree_prior.log_prior(numbers[k:])[1]
@@ -278,70 +303,3 @@ def time_of(state: State) -> TimePoint:
     """The time tree of a state that has one."""
     assert state.time is not None, "states of a clock have one"
     return state.time
-
-
-@dataclass(frozen=True)
-class ClockChoice:
-    """The clock, and what is known of time."""
-
-    clock: str
-    dates: DatesLike
-    tree_prior: str
-    priors: ClockPriors
-
-    def make_space(self, names: tuple[str, ...], models: Sequence[Model], parameters: Sequence[Parameter]) -> TimeSpace:
-        """The space of time trees; InputError if a taxon has no exact date, or a prior cannot be used."""
-        years = exact_dates(self.dates, names)
-        latest = max(years)
-        heights = tuple(latest - year for year in years)
-        distributions, is_relaxed = self.priors.parsed(), self.clock == RELAXED
-        tree_prior = parse_tree_prior(self.tree_prior, max(heights))
-        numbers = [TimeNumber(CLOCK_RATE, True, distributions["rate"])]
-        if is_relaxed:
-            numbers.append(TimeNumber(SPREAD, True, distributions["spread"]))
-        for name, is_positive, kind in tree_prior.numbers:
-            is_log_size = kind == "population" and not is_positive
-            high = 1.0 if kind in SHARES else math.inf
-            numbers.append(TimeNumber(name, is_positive, distributions.get(kind), is_log_size, high))
-        of_models = names, tuple(models), tuple(parameters)
-        root = distributions["root"] if tree_prior.needs_root else None
-        return TimeSpace(*of_models, heights, latest, tuple(numbers), tree_prior, is_relaxed, root)
-
-    def used(self, space: TimeSpace) -> dict[str, str]:
-        """The priors in use, by what they are of."""
-        kinds = ["rate", *(["spread"] if space.is_relaxed else [])]
-        kinds += [kind for _, _, kind in space.tree_prior.numbers if kind]
-        kinds += ["root"] if space.root_prior else []
-        shown = {"rate": "clock rate", "spread": "clock spread", "grid_precision": "precision"}
-        return {"tree": self.tree_prior} | {shown.get(kind, kind): getattr(self.priors, kind) for kind in kinds}
-
-
-def choose_clock(
-    clock: str | None, dates: DatesLike | None, tree_prior: str, priors: ClockPriors | None, outgroup: object
-) -> ClockChoice | None:
-    """The clock, if there is one; InputError for a clock without dates, and for what only a clock has."""
-    if clock is None:
-        if dates is not None:
-            raise InputError(f"dates: found them without a clock, expected --clock {' or '.join(CLOCKS)}")
-        return None
-    check_one_of("clock", clock, CLOCKS)
-    if dates is None:
-        raise InputError(f"clock {clock}: found no dates of the taxa, expected a table of them (--dates)")
-    if outgroup is not None:
-        raise InputError(f"clock {clock}: found an outgroup, expected none: a clock finds the root")
-    return ClockChoice(clock, dates, tree_prior, (priors or ClockPriors()).canonical())
-
-
-def exact_dates(dates: DatesLike, names: Sequence[str]) -> list[float]:
-    """(n_taxa,) the date of each taxon, in years; InputError if one is not known exactly."""
-    found, source, _ = match_dates(dates, None, None, names)
-    known = {name: date for name, date in found.items() if date is not None}
-    missing = [name for name in names if name not in known]
-    if missing:
-        wanted = "expected one of each taxon of the alignment"
-        raise InputError(f"{source}: found no date of {list_names(missing)}, {wanted}")
-    for name in names:
-        if known[name].first != known[name].last:
-            between = f"found a date between {known[name].first:.4f} and {known[name].last:.4f}"
-            raise InputError(f"{source}: taxon {show_name(name)}: {between}, expected an exact one")
-    return [known[name].first for name in names]

@@ -27,6 +27,7 @@ from sampling.toys import draw_topology, make_parts
 from scipy import integrate, stats
 
 import plltool
+from plltool.analyses.sampling.calibrations import Calibration
 from plltool.analyses.sampling.chains import Chains, EngineLikelihoods, Heated, Likelihoods, sampling_slots
 from plltool.analyses.sampling.priors import Gamma, LogNormal, Normal
 from plltool.analyses.sampling.runs import make_time_moves
@@ -154,10 +155,12 @@ def test_slopes_and_jacobian_of_all_coordinates(prior, more, numbers, relaxed):
     """abs 1e-6: central differences of lnL, prior and Jacobian together, on an engine; their values are about 8."""
     rng = np.random.default_rng(1)
     model = "HKY{2}+F{0.3/0.2/0.2/0.3}+G4{0.7}"
-    space = make_time_space(relaxed=relaxed, tree_prior=prior, more=more, model=model, root=SIZE)
+    rooted, heights = draw_tree(DATED, 1.2, rng)
+    clade = next(split for split in rooted.splits()[7:] if split != 62)
+    known = Calibration("", 62, SIZE), Calibration("clade", clade, SIZE, offset=-0.5)
+    space = make_time_space(relaxed=relaxed, tree_prior=prior, more=more, model=model, calibrations=known)
     engine, _ = open_engine(make_parts(5), space.models, Slots(sampling_slots(5, 1)), Hardware(device="numpy"))
     likelihoods = EngineLikelihoods(space, engine, 1)
-    rooted, heights = draw_tree(space.tip_heights, 1.2, rng)
     rates = rng.lognormal(0, 0.4, rooted.n_nodes).tolist() if relaxed else []
     (state,) = likelihoods.begin([space.at((rooted, heights, (0.3, *[0.4] * relaxed, *numbers), rates, []))])
     z, heat, step = space.coordinates(state.time), 0.7, 1e-5
@@ -295,21 +298,25 @@ def numbers_of(space, states):
     return found
 
 
+LOOSE = (0.0, (0.3, 4.0), 0.2, 1.5, (0.0, 5.0))  # the ranges of two tips, often above where others meet
+
+
 @cache
-def prior_draws(relaxed):
-    space = make_time_space(relaxed=relaxed)
+def prior_draws(relaxed, tips):
+    space = make_time_space(tips, relaxed=relaxed)
     states = [draw_state(space, np.random.default_rng([0, k])) for k in range(2000)]
     return numbers_of(space, states), Counter(rank_key(state.time) for state in states)
 
 
-NAMES = [move.name for move in make_time_moves(make_time_space(relaxed=True))]
+NAMES = [move.name for move in make_time_moves(make_time_space(LOOSE, relaxed=True))]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_moves_keep_the_prior(name):
     """Exact draws, moved; with another two-sample test for the commonest histories."""
     relaxed = any(word in name for word in ("rate", "pread"))
-    space, rng = make_time_space(relaxed=relaxed), np.random.default_rng(2)
+    tips = LOOSE if "tip" in name else DATED
+    space, rng = make_time_space(tips, relaxed=relaxed), np.random.default_rng(2)
     move = next(move for move in make_time_moves(space) if move.name == name)
     states = [draw_state(space, rng) for _ in range(300)]
     if hasattr(move, "directions"):
@@ -319,7 +326,7 @@ def test_moves_keep_the_prior(name):
     for _ in range(25 // move.legs):
         chains.advance()
     assert sum(own.accepted.sum() for own in chains.runs) > 0.1 * sum(own.tried.sum() for own in chains.runs)
-    expected, histories = prior_draws(relaxed)
+    expected, histories = prior_draws(relaxed, tips)
     for column, values in numbers_of(space, chains.states).items():
         p = stats.ks_2samp(values, expected[column]).pvalue
         assert p > LEAST_P, f"{column}: {np.mean(values):.4g}, expected {np.mean(expected[column]):.4g}, p = {p:.2g}"
@@ -455,4 +462,18 @@ def test_three_dated_taxa_have_their_exact_posterior():
     weights = np.exp(lnls - lnls.max())
     expected = {"treeHeight": root, "clockRate": rate, "popSize": size, "LnL": lnls}
     asked = {"dates": THREE_DATES, "clock_priors": priors}
+    assert_three_are_sampled(weights / weights.sum(), outside, expected, **asked)
+
+
+def test_three_taxa_with_ranges_of_dates():
+    """As above, with tips that are drawn from their ranges: one is given, one between the first and the last date."""
+    rng, n = np.random.default_rng(5), 300_000
+    priors = plltool.ClockPriors(rate="lognormal(-2,0.7)", population="lognormal(0.3,0.5)")
+    rate, size = rng.lognormal(-2, 0.7, n), rng.lognormal(0.3, 0.5, n)
+    tips = np.zeros(n), rng.uniform(0.5, 1.1, n), rng.uniform(0.0, 1.1, n)
+    cherry, root, outside = simulate_three(tips, size, rng, n)
+    lnls = three_lnls(cherry, root, outside, rate, tips)
+    weights = np.exp(lnls - lnls.max())
+    expected = {"treeHeight": root, "clockRate": rate, "popSize": size, "height(b)": tips[1], "height(c)": tips[2]}
+    asked = {"dates": {"a": 2000.0, "b": "[1998.9:1999.5]", "c": "?"}, "clock_priors": priors}
     assert_three_are_sampled(weights / weights.sum(), outside, expected, **asked)

@@ -19,7 +19,7 @@ RATE, SPREAD, SIZE = LogNormal(-1.0, 0.5), LogNormal(-1.0, 0.5), LogNormal(0.5, 
 DATED = (0.0, 0.7, 0.2, 1.5, 0.0)
 
 
-def make_time_space(tips=DATED, relaxed=False, tree_prior=None, size=SIZE, model="JC", more=(), root=None):
+def make_time_space(tips=DATED, relaxed=False, tree_prior=None, size=SIZE, model="JC", more=(), calibrations=()):
     """A space of time trees of these tips."""
     models = (Model(parse_model(model)),)
     numbers = [TimeNumber("clockRate", True, RATE)]
@@ -29,7 +29,8 @@ def make_time_space(tips=DATED, relaxed=False, tree_prior=None, size=SIZE, model
     names = tuple(f"t{k}" for k in range(len(tips)))
     parameters = tuple(find_parameters(models, PRIORS))
     prior = tree_prior or ConstantPopulation()
-    return TimeSpace(names, models, parameters, tuple(tips), 2000.0, tuple(numbers), prior, relaxed, root)
+    ranges = tuple(tip if isinstance(tip, tuple) else (tip, tip) for tip in tips)
+    return TimeSpace(names, models, parameters, ranges, 2000.0, tuple(numbers), prior, relaxed, calibrations)
 
 
 def draw_tree(tips, size, rng):
@@ -58,7 +59,7 @@ def draw_tree(tips, size, rng):
 def draw_state(space, rng):
     """An exact draw from the prior, with a constant coalescent."""
     numbers = [draw_number(own.prior, rng) for own in space.numbers]
-    rooted, heights = draw_tree(space.tip_heights, numbers[-1], rng)
+    rooted, heights = draw_tree([rng.uniform(*own) for own in space.tips], numbers[-1], rng)
     rates = []
     if space.is_relaxed:
         rates = rng.lognormal(-(numbers[1] ** 2) / 2, numbers[1], rooted.n_nodes).tolist()
@@ -82,11 +83,11 @@ THREE_DATES = {"a": 2000.0, "b": 1999.2, "c": 1998.5}  # THREE_TIPS
 THREE_TIPS = (0.0, 0.8, 1.5)
 
 
-def three_lnls(cherry, root, outside, rate):
+def three_lnls(cherry, root, outside, rate, tips=THREE_TIPS):
     """(n,) lnL of the three taxa on many trees by the oracle."""
     rows = zip(*THREE.values(), strict=True)
     kinds = [[a == b == c, a != b == c, b != a == c, c != a == b, a != b != c != a] for a, b, c in rows]
-    return jc_three(cherry, root, outside, rate, THREE_TIPS, np.sum(kinds, axis=0))
+    return jc_three(cherry, root, outside, rate, tips, np.sum(kinds, axis=0))
 
 
 def assert_three_are_sampled(weights, outside, expected, prior_only=False, **asked):
