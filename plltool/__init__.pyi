@@ -32,6 +32,7 @@ from .analyses.sampling.settings import SampleOptions as SampleOptions
 from .analyses.sampling.settings import StoneOptions as StoneOptions
 from .analyses.sampling.stepping_stones import MarginalLikelihood as MarginalLikelihood
 from .analyses.sampling.stepping_stones import marginal_likelihood as marginal_likelihood
+from .analyses.sampling.time_density import TimeTreeDensity as TimeTreeDensity
 from .analyses.search.analysis import search as search
 from .analyses.search.analysis import start_trees as start_trees
 from .analyses.selection.analysis import select_model as select_model

@@ -21,7 +21,6 @@ import numpy as np
 
 from plltool.alignment.patterns import Patterns
 from plltool.analyses.dating.dates import DatesLike
-from plltool.analyses.sampling.calibrations import CalibrationsLike
 from plltool.analyses.sampling.chains import RunState, sampling_slots, temperature_of
 from plltool.analyses.sampling.clock_choice import ClockChoice, choose_clock
 from plltool.analyses.sampling.parameters import find_parameters
@@ -50,6 +49,7 @@ from plltool.engine.storage import Slots
 from plltool.errors import InputError, check_one_of
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint, recorded_item
+from plltool.io.files import FileName
 from plltool.progress import Listener, Progress, StopSearch, announce, ignore, log
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_tree, resolve_inputs
 from plltool.run.memory import share_hardware
@@ -248,7 +248,7 @@ def sample(
     brlen: str = LINKED,
     clock: str | None = None,
     dates: DatesLike | None = None,
-    calibrations: CalibrationsLike | None = None,
+    calibrations: FileName | None = None,
     tree_prior: str = TREE_PRIORS[0],
     clock_priors: ClockPriors | None = None,
     listener: Listener = ignore,
@@ -274,8 +274,7 @@ def sample(
     brlen : whether parts share the branch lengths ("linked"), or each multiplies them by a rate of its own ("scaled")
     clock : "strict" or "relaxed" (uncorrelated, log-normal) for trees in time, which have a root and heights in years
     dates : of all taxa, with a clock, as for `plltool.date`; one that is a range or unknown is sampled
-    calibrations : of clades, with a clock: a table, or rows that are dictionaries with its columns; see
-        `plltool.analyses.sampling.calibrations`
+    calibrations : file of a table of ages of clades, with a clock
     tree_prior : of a tree in time: a coalescent with a "constant" or "exponential" population, or "skygrid", also as
         "skygrid(SIZES,YEARS)"; see `plltool.analyses.sampling.priors`
     clock_priors : of the numbers of clock and tree prior

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from plltool.analyses.dating.dates import DatesLike, match_dates
-from plltool.analyses.sampling.calibrations import Calibration, CalibrationsLike, read_calibrations
 from plltool.analyses.sampling.parameters import Parameter
-from plltool.analyses.sampling.settings import SHARES, ClockPriors
-from plltool.analyses.sampling.time_state import CLOCK_RATE, SPREAD, TimeNumber, TimeSpace
+from plltool.analyses.sampling.priors import MOST_IN_PRIOR, parse_prior
+from plltool.analyses.sampling.settings import FORMS, SHARES, ClockPriors
+from plltool.analyses.sampling.time_state import CLOCK_RATE, SPREAD, Calibration, TimeNumber, TimeSpace
 from plltool.analyses.sampling.tree_priors import parse_tree_prior
 from plltool.constants import CLOCKS, RELAXED
-from plltool.errors import InputError, check_one_of, list_names
-from plltool.io.table_reader import SampleDate
+from plltool.errors import InputError, check_one_of, errors_at, list_names, show_name
+from plltool.io.files import FileName, read_text, source_name
+from plltool.io.table_reader import SampleDate, read_fields
 from plltool.model.model import Model
 
 
@@ -25,7 +27,7 @@ class ClockChoice:
 
     clock: str
     dates: DatesLike | None
-    calibrations: CalibrationsLike
+    calibrations: FileName | None
     tree_prior: str
     priors: ClockPriors
 
@@ -43,7 +45,9 @@ class ClockChoice:
             is_log_size = kind == "population" and not is_positive
             high = 1.0 if kind in SHARES else math.inf
             numbers.append(TimeNumber(name, is_positive, distributions.get(kind), is_log_size, high))
-        calibrations = read_calibrations(self.calibrations, names, [least for least, _ in tips])
+        given, calibrations = self.calibrations, list[Calibration]()
+        if given is not None:
+            calibrations = read_calibrations(given, names, [least for least, _ in tips])
         if tree_prior.needs_root:
             whole = (2 << len(names)) - 2
             of_root = [own for own in calibrations if own.split == whole]
@@ -66,18 +70,15 @@ class ClockChoice:
 
     def identity(self, space: TimeSpace) -> dict[str, Any]:
         """What a checkpoint recognises it by, besides the priors."""
-        found: dict[str, Any] = {"clock": self.clock, "heights of tips": [most for _, most in space.tips]}
-        if space.loose_tips:
-            found["least heights of tips"] = [least for least, _ in space.tips]
-        if named := {own.name: own.split for own in space.calibrations if own.name}:
-            found["clades"] = named
-        return found
+        heights = [most if least == most else (least, most) for least, most in space.tips]
+        named = {own.name: own.split for own in space.calibrations if own.name}
+        return {"clock": self.clock, "heights of tips": heights, **({"clades": named} if named else {})}
 
 
 def choose_clock(
     clock: str | None,
     dates: DatesLike | None,
-    calibrations: CalibrationsLike | None,
+    calibrations: FileName | None,
     tree_prior: str,
     priors: ClockPriors | None,
     outgroup: object,
@@ -95,7 +96,7 @@ def choose_clock(
     if outgroup is not None:
         raise InputError(f"clock {clock}: found an outgroup, expected none: a clock finds the root")
     priors = (priors or ClockPriors()).canonical()
-    return ClockChoice(clock, dates, () if calibrations is None else calibrations, tree_prior, priors)
+    return ClockChoice(clock, dates, calibrations, tree_prior, priors)
 
 
 def find_dates(dates: DatesLike, names: Sequence[str]) -> list[SampleDate]:
@@ -110,3 +111,72 @@ def find_dates(dates: DatesLike, names: Sequence[str]) -> list[SampleDate]:
         raise InputError(f"{source}: found no date of {list_names(missing or list(names))}, {wanted}")
     unknown = SampleDate(min(own.first for own in known), max(own.last for own in known))
     return [found[name] or unknown for name in names]
+
+
+COLUMNS = NAME, TAXA, LOWER, UPPER, PRIOR, OFFSET = "name", "taxa", "lower", "upper", "prior", "offset"
+WHOLE = "root"  # in place of all taxa
+
+
+def read_calibrations(given: FileName, names: Sequence[str], youngest: Sequence[float]) -> list[Calibration]:
+    """The calibrations of a table.
+
+    names, youngest : of the taxa, with the least heights that they may have
+
+    Raises InputError for a row that cannot be used, for clades that overlap, and for bounds that contradict each other.
+    """
+    source = source_name(given)
+    header, rows = read_fields(read_text(given), source)
+    found: list[tuple[str, Calibration]] = []
+    for line, fields in rows:
+        where = f"{source}: line {line}"
+        with errors_at(where):
+            own = _read_row(dict(zip(header, fields, strict=True)), names, youngest)
+            for other, one in found:
+                _compare(own, one, other)
+        found.append((where, own))
+    return [own for _, own in found]
+
+
+def _read_row(row: dict[str, str], names: Sequence[str], youngest: Sequence[float]) -> Calibration:
+    unknown = [key for key in row if key not in COLUMNS]
+    if unknown or TAXA not in row:
+        raise InputError(f"found columns {list_names(list(row))}, expected {TAXA} and some of {', '.join(COLUMNS)}")
+    number_of = {name: number for number, name in enumerate(names)}
+    words = list(names) if row[TAXA] == WHOLE else re.split(r"\s*[,;]\s*|\s+", row[TAXA])
+    missing = [word for word in words if word not in number_of]
+    if missing:
+        raise InputError(f"found {list_names(missing)}, expected taxa of the alignment, or {WHOLE}")
+    taxa = {number_of[word] for word in words}
+    if len(taxa) < 2:
+        raise InputError(f"found the taxon {show_name(words[0])} alone, expected at least two")
+    given = {key: row[key] for key in (LOWER, UPPER, OFFSET) if row.get(key)}
+    values = {LOWER: 0.0, UPPER: math.inf, OFFSET: 0.0}
+    for key, text in given.items():
+        try:
+            values[key] = float(text)
+        except ValueError:
+            values[key] = math.nan
+        if not 0.0 <= values[key] <= MOST_IN_PRIOR:
+            raise InputError(f"{key}: found {show_name(text)}, expected a number from 0 to {MOST_IN_PRIOR:g}")
+    name = row.get(NAME) or f"{words[0]}.{words[-1]}"
+    prior: Any = parse_prior(row[PRIOR], f"the age of {name}", FORMS["root"]) if row.get(PRIOR) else None
+    if prior is None and (OFFSET in given or not given):
+        raise InputError(f"{name}: found no {PRIOR}, expected one, or the bounds {LOWER} or {UPPER} alone")
+    own = Calibration.of(name, sum(2 << taxon for taxon in taxa), prior, values[LOWER], values[UPPER], values[OFFSET])
+    oldest = max(youngest[taxon] for taxon in taxa)
+    if not max(own.low, oldest) < own.high:
+        what = f"its oldest taxon is {oldest:g}" if oldest >= own.low else f"the lower bound is {own.low:g}"
+        raise InputError(f"{name}: found an age of at most {own.high:g} years, but {what} years old")
+    return own
+
+
+def _compare(own: Calibration, other: Calibration, where: str) -> None:
+    """Raise InputError if two clades cannot both be in a tree, with these heights."""
+    common = own.split & other.split
+    if own.name == other.name or own.split == other.split:
+        raise InputError(f"{own.name}: is on {where}, too")
+    if common not in (0, own.split, other.split):
+        raise InputError(f"{own.name}: found some taxa of {other.name} but not all, expected all or none ({where})")
+    inner, outer = (own, other) if common == own.split else (other, own)
+    if common and outer.high <= inner.low:
+        raise InputError(f"{inner.name}: found an age of at least {inner.low:g}, but {outer.name} is younger ({where})")

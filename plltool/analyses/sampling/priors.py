@@ -23,8 +23,7 @@ LEAST_IN_PRIOR, MOST_IN_PRIOR = 1e-10, 1e10  # numbers of a distribution; densit
 
 def near(prior: Any, value: float) -> float:
     """A value, or a likely one if its density is very small; of a number, or of what else has these methods."""
-    middle = float(prior.middle)
-    return value if prior.log_density(value) > prior.log_density(middle) - FARTHEST else middle
+    return value if prior.log_density(value) > prior.log_density(prior.middle) - FARTHEST else float(prior.middle)
 
 
 class Prior:
@@ -37,6 +36,8 @@ class Prior:
         """Its name."""
         return cls.example.partition("(")[0]
 
+    middle: ClassVar[Any] = None  # of a number, a likely one
+
     def __str__(self) -> str:
         values = np.hstack(list(vars(self).values())).tolist()
         return f"{self.form()}({','.join(map(repr, values))})"
@@ -48,10 +49,7 @@ class Exponential(Prior):
 
     example = "exponential(10)"
     rate: float
-
-    @property
-    def middle(self) -> float:
-        return 1.0 / self.rate
+    middle = property(lambda self: 1.0 / self.rate)
 
     def log_density(self, value: float) -> float:
         return math.log(self.rate) - self.rate * value if value > 0 else -math.inf
@@ -76,10 +74,7 @@ class Uniform(Prior):
     example = "uniform(0,1)"
     low: float
     high: float
-
-    @property
-    def middle(self) -> float:
-        return (self.low + self.high) / 2.0
+    middle = property(lambda self: (self.low + self.high) / 2.0)
 
     def log_density(self, value: float) -> float:
         return -math.log(self.high - self.low) if self.low < value < self.high else -math.inf
@@ -95,10 +90,7 @@ class LogNormal(Prior):
     example = "lognormal(-7,3)"
     mean: float
     deviation: float
-
-    @property
-    def middle(self) -> float:
-        return math.exp(self.mean)
+    middle = property(lambda self: math.exp(self.mean))
 
     def log_density(self, value: float) -> float:
         if value <= 0:
@@ -117,10 +109,7 @@ class Gamma(Prior):
     example = "gamma(1,0.1)"
     shape: float
     rate: float
-
-    @property
-    def middle(self) -> float:
-        return self.shape / self.rate
+    middle = property(lambda self: self.shape / self.rate)
 
     def log_density(self, value: float) -> float:
         if value <= 0:
@@ -139,10 +128,7 @@ class Normal(Prior):
     example = "normal(0,1)"
     mean: float
     deviation: float
-
-    @property
-    def middle(self) -> float:
-        return self.mean
+    middle = property(lambda self: self.mean)
 
     def log_density(self, value: float) -> float:
         score = (value - self.mean) / self.deviation

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from plltool.analyses.sampling.calibrations import Calibration, fit_heights, gather
-from plltool.analyses.sampling.priors import LengthPrior, NumberPrior, near
+from plltool.analyses.sampling.priors import LengthPrior, Normal, NumberPrior, Uniform, near
 from plltool.analyses.sampling.state import COLUMNS, Proposal, Sample, State, StateSpace
 from plltool.analyses.sampling.tree import (
     ROOT,
@@ -28,6 +27,7 @@ from plltool.analyses.sampling.tree import (
     hang,
     heights_at,
     log_jacobian,
+    regraft,
     root_tree,
     to_tree,
 )
@@ -90,6 +90,87 @@ class TimeNumber:
             return value * math.exp(change), change
         new = self.at(self.coordinate(value) + change)
         return new, self.log_jacobian(new) - self.log_jacobian(value)
+
+
+MOST_OF_ROOM = 0.999  # below the node above, for heights at which chains begin
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What is known of the height of a clade, in years: bounds, and the prior of the height less an offset."""
+
+    name: str  # nothing for the prior of the root under births and deaths
+    split: int  # the clade, as `Topology.splits` has it
+    prior: NumberPrior | None  # None for the same density between the bounds
+    low: float = 0.0
+    high: float = math.inf
+    offset: float = 0.0
+
+    @classmethod
+    def of(cls, name: str, split: int, prior: NumberPrior | None, low: float, high: float, at: float) -> Calibration:
+        """A calibration with bounds that are no wider than the prior."""
+        if isinstance(prior, Uniform):
+            low, high = max(low, at + prior.low), min(high, at + prior.high)
+        return cls(name, split, prior, low if isinstance(prior, Normal) else max(low, at), high, at)
+
+    def log_density(self, height: float) -> float:
+        """The logarithm of the density, which bounds cut without making up for it."""
+        if not self.low < height < self.high:
+            return -math.inf
+        if self.prior is None:
+            return -math.log(self.high - self.low) if math.isfinite(self.high) else 0.0
+        return self.prior.log_density(height - self.offset)
+
+    def slope(self, height: float) -> float:
+        """That of the logarithm of the density, between the bounds."""
+        return 0.0 if self.prior is None else self.prior.slope(height - self.offset)
+
+    @property
+    def middle(self) -> float:
+        """A likely height."""
+        found = math.inf if self.prior is None else self.offset + self.prior.middle
+        if self.low < found < self.high:
+            return found
+        return (self.low + self.high) / 2.0 if math.isfinite(self.high) else 1.1 * self.low
+
+    def __str__(self) -> str:
+        shown = "uniform" if self.prior is None else f"{self.prior}{f' + {self.offset!r}' if self.offset else ''}"
+        return f"{shown} from {self.low!r} to {self.high!r}"
+
+
+def gather(rooted: Topology, calibrations: Sequence[Calibration]) -> Topology:
+    """The tree with all clades: what has taxa of one alone comes together, in the smallest ones first."""
+    for clade in sorted((own.split for own in calibrations), key=int.bit_count):
+        while True:
+            splits, parent = rooted.splits(), rooted.parent
+            is_within = [bool(split) and split & clade == split for split in splits]
+            tops = [node for node in range(1, len(splits)) if is_within[node] and not is_within[parent[node]]]
+            if len(tops) == 1:
+                break
+            rooted = regraft(rooted, tops[1], tops[0])
+    return rooted
+
+
+def fit_heights(calibrations: Sequence[Calibration], rooted: Topology, heights: Sequence[float]) -> list[float]:
+    """Heights (n_nodes,) near some that are legal, within all bounds; the calibrated clades are there."""
+    own_of = {own.split: own for own in calibrations}
+    splits, least, found = rooted.splits(), list(heights), list(heights)
+    order = rooted.postorder()
+    for node in order:
+        below = rooted.left[node], rooted.right[node]
+        own = own_of.get(splits[node])
+        least[node] = max(own.low if own else 0.0, *(least[child] for child in below))
+    for node in reversed(order):
+        own = own_of.get(splits[node])
+        room = found[rooted.parent[node]] if rooted.parent[node] != ROOT else math.inf
+        if own is not None:
+            room, found[node] = min(room, own.high), near(own, found[node])
+        low = least[node]
+        if math.isinf(room):
+            found[node] = max(found[node], 1.1 * low)
+        elif not low < found[node] < low + MOST_OF_ROOM * (room - low):
+            found[node] = low + (room - low) * (1.0 - 1.0 / splits[node].bit_count())  # some room for those below
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,10 +253,13 @@ class TimeSpace(StateSpace):
         state = self.state(topology, self.lengths_of(time), values, self.log_density(time))
         return state._replace(time=time)
 
-    def start(self, topology: Topology, lengths: list[float]) -> State:
-        """A time tree near a tree in substitutions: its root where a clock fits best, heights by the lengths."""
+    def start(self, topology: Topology, lengths: list[float], root: int | None = None) -> State:
+        """A time tree near a tree in substitutions, whose lengths make heights.
+
+        Its root is on the branch above the node `root`, by default where a clock fits best.
+        """
         tips = [(least + most) / 2.0 for least, most in self.tips]
-        rooted, along, rate = root_tree(topology, lengths, [-height for height in tips])
+        rooted, along, rate = root_tree(topology, lengths, [-height for height in tips], root)
         rooted = gather(rooted, self.calibrations)
         depth = sum(along) / len(self.names)
         rate = rate or max(depth, MIN_BRANCH_LENGTH) / self.span

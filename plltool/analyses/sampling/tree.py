@@ -291,12 +291,12 @@ def is_legal(rooted: Topology, heights: Sequence[float]) -> bool:
 
 
 def root_tree(
-    topology: Topology, lengths: Sequence[float], dates: Sequence[float]
+    topology: Topology, lengths: Sequence[float], dates: Sequence[float], on: int | None = None
 ) -> tuple[Topology, list[float], float]:
     """A tree with a root, its branch lengths (n_nodes,), and a rate: where distances from the root fit the dates best.
 
-    The root is in the middle of a branch. `dates` are those of the taxa; if all are equal, distances should vary least,
-    and the rate is 0.
+    The root is in the middle of a branch, that above the node `on` if there is one. `dates` are those of the taxa; if
+    all are equal, distances should vary least, and the rate is 0.
     """
     n, n_nodes, parent = topology.n_taxa, topology.n_nodes, topology.parent
     near = [[parent[node], topology.left[node], topology.right[node]] for node in range(n_nodes)]
@@ -312,7 +312,7 @@ def root_tree(
 
     centred = np.array(dates) - np.mean(dates)
     spread, fits = float(centred @ centred), []
-    for branch in range(1, n_nodes):
+    for branch in range(1, n_nodes) if on is None else (on,):
         distances = [0.0] * n_nodes
         for number, (node, before, length) in enumerate(walk(branch)):
             distances[node] = length + (distances[before] if number > 1 else 0.0)

@@ -204,12 +204,12 @@ class BirthDeath(TreePrior):
 
 GRID_SIZES, MOST_SIZES = 10, 1000  # of a skygrid
 GRID_SPANS = 2.0  # its cutoff, times between the first and the last tip
-FORMS = {"skygrid": "skygrid(SIZES,YEARS)", "yule": "yule(SHARE)", "birth-death": "birth-death(SHARE)"}
+N_VALUES = {"skygrid": 2, "yule": 1, "birth-death": 1}
 
 
 def parse_tree_prior(text: str, span: float) -> TreePrior:
     """The prior that a text names; the tips are from `span` years."""
-    expected = f"{', '.join(TREE_PRIORS)}, {', '.join(FORMS.values())}"
+    expected = f"{', '.join(TREE_PRIORS)}, skygrid(SIZES,YEARS), yule(SHARE) or birth-death(SHARE)"
     match = re.fullmatch(r"([\w-]+)(?:\(([^()]*)\))?", text.strip())
     words = match[2].split(",") if match and match[2] is not None else []
     try:
@@ -217,7 +217,7 @@ def parse_tree_prior(text: str, span: float) -> TreePrior:
     except ValueError:
         match = None
     name = match[1] if match else ""
-    if name not in TREE_PRIORS or (words and FORMS.get(name, "").count(",") + 1 != len(words) * (name in FORMS)):
+    if name not in TREE_PRIORS or len(words) not in (0, N_VALUES.get(name)):
         raise InputError(f"tree prior: found {show_name(text)}, expected {expected}")
     if name in ("constant", "exponential"):
         return ConstantPopulation() if name == "constant" else ExponentialGrowth()

@@ -10,8 +10,9 @@ from sampling.toys import draw_topology
 from scipy import stats
 
 import plltool
-from plltool.analyses.sampling.calibrations import Calibration, read_calibrations
+from plltool.analyses.sampling.clock_choice import read_calibrations
 from plltool.analyses.sampling.priors import LogNormal, Normal, Uniform
+from plltool.analyses.sampling.time_state import Calibration
 from plltool.analyses.sampling.tree import is_legal
 from plltool.errors import InputError
 
@@ -105,13 +106,9 @@ def test_bad_calibrations(rows, expected, tmp_path):
     [
         ({"clock": None}, "calibrations: found them without a clock, expected --clock strict or relaxed"),
         ({"tree_prior": "yule"}, "old: found no prior of the root for yule, expected an upper bound or a prior, or"),
-        (
-            {"calibrations": [{"age": 3}]},
-            "calibrations: row 1: found columns 'age', expected taxa and some of name, taxa",
-        ),
     ],
 )
-def test_bad_input_with_calibrations(asked, expected):
-    settings = {"clock": "strict", "calibrations": [{"name": "old", "taxa": "root", "lower": 2}]} | asked
+def test_bad_input_with_calibrations(asked, expected, tmp_path):
+    (tmp_path / "ages.tsv").write_text(HEADER + "old\troot\t2\t\t\t\n")
     with pytest.raises(InputError, match=re.escape(expected)):
-        plltool.sample(ROWS, "JC", **settings)
+        plltool.sample(ROWS, "JC", **{"clock": "strict", "calibrations": tmp_path / "ages.tsv"} | asked)
