@@ -80,14 +80,10 @@ NAME_COLUMNS = ("name", "strain", "accession")  # in any case
 DATE_WORD = "date"  # in the name of the column of dates, in any case
 OTHER_NAMES, OTHER_DATES = ("taxon", "taxa"), ("year",)  # of these columns, where there are none of the above
 UNKNOWN_DATES = ("", "?", "NA", "unknown")
-EXPECTED = (
-    "a year such as 2011.37, a day such as 2011-05-17 or 2011-05-XX, a range such as [2011.2:2011.5], 2011-2013 or"
-    " b(2011,2013), or ?"
-)
+EXPECTED = "a year such as 2011.37, a day such as 2011-05-17 or 2011-05-XX, a range such as [2011.2:2011.5], or ?"
 
 _DAY = re.compile(r"(\d{4})-(\d\d|XX)(?:-(\d\d|XX))?", re.IGNORECASE)
 _YEAR = r"\d{4}(?:\.\d+)?"
-# as TreeTime, LSD2 and people write them
 _RANGE = re.compile(rf"\[([^:\[\]]+):([^:\[\]]+)\]|b\(([^,()]+),([^,()]+)\)|({_YEAR})-({_YEAR})")
 
 

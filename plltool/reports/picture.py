@@ -163,11 +163,12 @@ def group_lines(lines: Sequence[Line]) -> list[list[Line]]:
 
 @dataclass(frozen=True)
 class Mark:
-    """What is drawn at a branch: a text, the colour of a dot at the lower end, and the width of a band behind it."""
+    """What is drawn at a branch: a text, the colour of a dot at the lower end, width and colour of a band behind it."""
 
     text: str = ""
     dot: str | None = None
     band: float = 0.0
+    colour: str = BAND_COLOUR
 
 
 Marks: TypeAlias = Sequence[Mark]  # of the branch above each node
@@ -283,7 +284,7 @@ def _overhang(marks: Marks, x: FloatArray) -> float:
 
 def _add_band(picture: Picture, mark: Mark, line: Line) -> None:
     if mark.band:
-        picture.lines.append(replace(line, width=mark.band, colour=BAND_COLOUR))
+        picture.lines.append(replace(line, width=mark.band, colour=mark.colour))
 
 
 def _add_mark(picture: Picture, mark: Mark, x: float, y: float, text: Text) -> None:

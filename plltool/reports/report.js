@@ -119,8 +119,8 @@ document.querySelectorAll("figure.interactive").forEach((figure) => {
   function markAll(view) {
     view.forEach((visit) => {
       const { below } = branches[visit.branch] || { below: [] };
-      const [text, dot, band] = data.marks ? data.marks[below.includes(visit.node) ? visit.node : below[0]] || ["", null, 0] : [visit.label, null, 0];
-      Object.assign(visit, { text, dot, band, number: Number(text) || 0, square: band * band });
+      const [text, dot, band, colour] = data.marks ? data.marks[below.includes(visit.node) ? visit.node : below[0]] || ["", null, 0] : [visit.label, null, 0];
+      Object.assign(visit, { text, dot, band, colour, number: Number(text) || 0, square: band * band });
     });
     if (!data.widest) return;
     for (let number = view.length - 1; number > 0; number--) {
@@ -321,7 +321,7 @@ document.querySelectorAll("figure.interactive").forEach((figure) => {
     if (above) {
       const line = unrooted ? `M${fixed(above.x)} ${fixed(above.y)}L${fixed(visit.x)} ${fixed(visit.y)}` : `M${fixed(above.x)} ${fixed(visit.y)}H${fixed(visit.x)}`;
       const faded = percent < threshold;
-      if (visit.band) under += `<path class="band" d="${line}" fill="none" stroke="${BAND}" stroke-width="${visit.band.toFixed(1)}"/>`;
+      if (visit.band) under += `<path class="band" d="${line}" fill="none" stroke="${visit.colour || BAND}" stroke-width="${visit.band.toFixed(1)}"/>`;
       under += `<path d="${line}" fill="none" stroke="${faded ? LABEL : LINE}" stroke-width="1.2"${faded ? ' class="faded" stroke-dasharray="3 3"' : ""}/>`;
       over += `<path class="hit" data-number="${number}" d="${line}" fill="none" stroke="none" stroke-width="9"/>`;
     }

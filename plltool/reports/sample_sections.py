@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
-from plltool.constants import ENOUGH_DEVIATION, ENOUGH_SIZE, LINKED
+from plltool.constants import ENOUGH_DEVIATION, ENOUGH_SIZE, LINKED, RELAXED
 from plltool.errors import count
 from plltool.io.newick import parse_nodes
 from plltool.reports.blocks import Cell, Content, Plot, Section, Table, duration, share
 from plltool.reports.methods import Methods, list_words, read_table, tell_models
 from plltool.reports.picture import Mark, TimeScale
-from plltool.reports.plots import Markup, draw_points, draw_traces
+from plltool.reports.plots import Markup, draw_path, draw_points, draw_traces
 from plltool.reports.records import Record, Records
 from plltool.reports.tree_blocks import MarkedTree, TreePicture
 
@@ -20,6 +21,7 @@ ADVISED_R_HAT = 1.01  # below which Vehtari et al. 2021 wish R-hat to be
 MOST_DIFFERING = 20  # splits in the table
 MOST_EXACT = 3.0  # times as many generations, up to which there is a digit behind the point
 MCC = "is the sampled tree with the highest product of clade probabilities"
+RATE_COLOURS, RATE_WIDTH = ((33, 178), (102, 24), (172, 43)), 5.0  # red, green and blue of low and high rates
 SAME_PLACE = 2  # digits of shares: splits that agree in them are one dot
 
 
@@ -36,6 +38,7 @@ def describe_samples(records: Records, methods: Methods) -> list[Section]:
     return [
         Section("posterior", title, [_describe_run(run), *_describe_verdict(run)]),
         *(_describe_tree(run, key, title, text) for key, title, text in trees),
+        *_describe_population(run),
         _describe_numbers(run, name),
         _describe_agreement(run, name),
         _describe_moves(run),
@@ -137,14 +140,37 @@ def _describe_tree(run: Record, key: str, title: str, text: str) -> Section:
 def _mark_times(run: Record) -> MarkedTree:
     """The maximum clade credibility tree in time, with bars over the intervals of its nodes."""
     nodes, latest = parse_nodes(run["posterior"]["mcc"], "the record"), run["time"]["latest"]
-    children = nodes.children()
+    children, logs = nodes.children(), [math.log(own["rate"] or 1.0) for own in run["time"]["nodes"]]
+    low, high = min(logs[1:]), max(logs[1:])
     intervals = [own["interval"] for own in run["time"]["nodes"]]
     pairs = zip(children, intervals, strict=True)
     ranges = tuple((latest - high, latest - low) if below else None for below, (low, high) in pairs)
     marks = [Mark(label if below else "") for label, below in zip(nodes.labels, children, strict=True)]
-    legend = "The axis has calendar years. Bars are 95 % intervals of the dates of nodes."
+    legend = f"The axis has {'calendar years' if latest else 'years'}. Bars are 95 % intervals of the dates of nodes."
+    if run["time"]["clock"] == RELAXED and high > low:
+        for node, own in enumerate(logs[1:], start=1):
+            shade = [round(a + (b - a) * (own - low) / (high - low)) for a, b in RATE_COLOURS]
+            marks[node] = replace(marks[node], band=RATE_WIDTH, colour=f"#{bytes(shade).hex()}")
+        ends = f"{math.exp(low):.3g} (blue) to {math.exp(high):.3g} (red)"
+        legend += f" Bands are coloured by the mean rate of the branch, from {ends} substitutions per site and year."
     caption = "The time tree: branch lengths are in years."
     return MarkedTree.of(nodes, marks, caption, legend=legend, keeps_root=True, time=TimeScale(latest, ranges))
+
+
+def _describe_population(run: Record) -> list[Section]:
+    """The population over time, if it has a skygrid."""
+    name, _, text = run.get("time", {"tree_prior": ""})["tree_prior"].partition("(")
+    if name != "skygrid":
+        return []
+    n, cutoff = map(float, text[:-1].split(","))
+    numbers = [run["posterior"]["numbers"][f"logPopSize{k + 1}"] for k in range(int(n))]
+    ends = [(k + end) * cutoff / (n - 1) for k in range(int(n)) for end in (0, 1)]
+    legend = {"low": "95 % from", "median": "median", "high": "95 % to"}
+    lines = [[(at, numbers[k // 2][key] / math.log(10)) for k, at in enumerate(ends)] for key in legend]
+    kinds, axes = [[k] * len(ends) for k in range(3)], ("years before the latest taxon", "log10 of the population")
+    plot = draw_path(lines, kinds, tuple(legend.values()), axes, "Population")
+    caption = "The population times the length of a generation, in years, over time: medians and 95 % intervals."
+    return [Section("population", "Population", [Plot(plot, caption)])]
 
 
 def _describe_numbers(run: Record, name: str) -> Section:

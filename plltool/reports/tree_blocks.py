@@ -12,7 +12,7 @@ from typing import Any
 
 from plltool.constants import REPORT_ROWS
 from plltool.reports.blocks import REPORT_WIDTH, Block, wrap
-from plltool.reports.picture import Mark, TimeScale
+from plltool.reports.picture import BAND_COLOUR, Mark, TimeScale
 from plltool.reports.plots import Markup, element, read_part
 from plltool.reports.tree_drawing import TreeDrawing
 from plltool.tree.rooted_nodes import RootedNodes
@@ -103,7 +103,8 @@ class MarkedTree(TreePicture):
         return TreeDrawing(shown, marks, time), _tell_collapsed(self.nodes, shown) + self.caption
 
     def facts(self) -> dict[str, Any]:
-        marks = [[mark.text, mark.dot, round(mark.band, 2)] for mark in self.marks]
+        known = ([mark.colour] * (mark.colour != BAND_COLOUR) for mark in self.marks)
+        marks = [[own.text, own.dot, round(own.band, 2), *one] for own, one in zip(self.marks, known, strict=True)]
         facts = {"kinds": [], "marks": marks, "keepsRoot": self.keeps_root, "widest": self.widest}
         if self.time is not None:
             facts["time"] = {"latest": self.time.latest, "ranges": self.time.ranges}

@@ -3,6 +3,7 @@
 import re
 import xml.etree.ElementTree as ET
 
+import numpy as np
 import pytest
 from page_reader import read_page, texts_of
 from page_records import HOSTILE, NAMES, record_of_samples, record_of_search, write
@@ -129,6 +130,29 @@ def test_traces(make):
     whole = record_of_samples()
     whole["burnin_generation"] = 0
     assert not list(plot_of(make(whole).html, "Trace of LnL").findall(".//{*}rect"))
+
+
+def test_skygrids_and_rates_of_branches(make):
+    """Steps of the medians between even heights; the slowest branch is blue, the fastest one red."""
+    whole = record_of_samples()
+    numbers = {"logPopSize1": (2.0, 1.0, 3.0), "logPopSize2": (4.0, 2.0, 5.0), "logPopSize3": (1.0, 0.0, 3.0)}
+    keys = "mean", "deviation", "median", "low", "high"
+    rows = {name: dict(zip(keys, (0.0, 0.0, *own), strict=True)) for name, own in numbers.items()}
+    whole["posterior"]["numbers"] |= rows
+    size = whole["posterior"]["mcc"].count(":")  # branches
+    rates = [None, *(0.001 * 2.0**k for k in range(size))]
+    nodes = [{"taxa": [], "posterior": 1.0, "height": 1.0, "interval": [0.5, 1.5], "rate": rate} for rate in rates]
+    whole["time"] = {"clock": "relaxed", "tree_prior": "skygrid(3,8.0)", "latest": 2000.0, "nodes": nodes}
+    html = make(whole).html
+    picture = plot_of(html, "Population")
+    _, median, _ = ([*map(float, re.findall(r"[\d.]+", own.get("d")))] for own in picture.findall(".//{*}path")[-3:])
+    across, upwards = median[::2], median[1::2]
+    assert np.diff(across[::2]) == pytest.approx(np.diff(across[1::2])), "steps are of one length"
+    assert upwards[0] == upwards[1] > upwards[2] == upwards[3] < upwards[4]
+    assert (upwards[0] - upwards[2]) / (upwards[4] - upwards[2]) == pytest.approx(2 / 3, abs=0.01)  # 2, 4 and 1
+    colours = re.findall(r'stroke="(#\w+)" stroke-width="5"', html)
+    assert {"#2166ac", "#b2182b"} < set(colours)
+    assert f"from 0.001 (blue) to {0.001 * 2.0 ** (size - 1):.3g} (red)" in html
 
 
 def test_splits_and_deviations_are_where_they_belong(make):

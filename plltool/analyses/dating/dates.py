@@ -17,9 +17,7 @@ DatesLike: TypeAlias = str | PathLike[str] | Mapping[str, DateLike]
 def match_dates(
     given: DatesLike, name_column: str | None, date_column: str | None, names: Sequence[str]
 ) -> tuple[dict[str, SampleDate | None], str, list[str], list[str]]:
-    """The date of each taxon, in the order of `names`, None if it is unknown; and where the dates are from.
-
-    Then the taxa for which none is given; last, warnings of these and of dates of others.
+    """The date of each taxon, None if it is unknown; where they are from; the taxa without one; and warnings.
 
     name_column, date_column : of a file, see `plltool.io.table_reader.read_dates`
     """

@@ -6,11 +6,11 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from plltool.analyses.dating.dates import DatesLike, match_dates
 from plltool.analyses.sampling.parameters import Parameter
-from plltool.analyses.sampling.priors import MOST_IN_PRIOR, parse_prior
+from plltool.analyses.sampling.priors import MOST_IN_PRIOR, Normal, Uniform, parse_prior
 from plltool.analyses.sampling.settings import FORMS, SHARES, ClockPriors
 from plltool.analyses.sampling.time_state import CLOCK_RATE, SPREAD, Calibration, TimeNumber, TimeSpace
 from plltool.analyses.sampling.tree_priors import parse_tree_prior
@@ -45,9 +45,7 @@ class ClockChoice:
             is_log_size = kind == "population" and not is_positive
             high = 1.0 if kind in SHARES else math.inf
             numbers.append(TimeNumber(name, is_positive, distributions.get(kind), is_log_size, high))
-        given, calibrations = self.calibrations, list[Calibration]()
-        if given is not None:
-            calibrations = read_calibrations(given, names, [least for least, _ in tips])
+        calibrations = [] if self.calibrations is None else read_calibrations(self.calibrations, names, tips)
         if tree_prior.needs_root:
             whole = (2 << len(names)) - 2
             of_root = [own for own in calibrations if own.split == whole]
@@ -95,8 +93,7 @@ def choose_clock(
         raise InputError(f"clock {clock}: found neither dates of the taxa nor calibrations, {wanted}")
     if outgroup is not None:
         raise InputError(f"clock {clock}: found an outgroup, expected none: a clock finds the root")
-    priors = (priors or ClockPriors()).canonical()
-    return ClockChoice(clock, dates, calibrations, tree_prior, priors)
+    return ClockChoice(clock, dates, calibrations, tree_prior, (priors or ClockPriors()).canonical())
 
 
 def find_dates(dates: DatesLike, names: Sequence[str]) -> list[SampleDate]:
@@ -115,12 +112,11 @@ def find_dates(dates: DatesLike, names: Sequence[str]) -> list[SampleDate]:
 
 COLUMNS = NAME, TAXA, LOWER, UPPER, PRIOR, OFFSET = "name", "taxa", "lower", "upper", "prior", "offset"
 WHOLE = "root"  # in place of all taxa
+Range: TypeAlias = tuple[float, float]
 
 
-def read_calibrations(given: FileName, names: Sequence[str], youngest: Sequence[float]) -> list[Calibration]:
-    """The calibrations of a table.
-
-    names, youngest : of the taxa, with the least heights that they may have
+def read_calibrations(given: FileName, names: Sequence[str], tips: Sequence[Range]) -> list[Calibration]:
+    """The calibrations of a table; `tips` has the least and the largest height that each taxon may have.
 
     Raises InputError for a row that cannot be used, for clades that overlap, and for bounds that contradict each other.
     """
@@ -130,14 +126,14 @@ def read_calibrations(given: FileName, names: Sequence[str], youngest: Sequence[
     for line, fields in rows:
         where = f"{source}: line {line}"
         with errors_at(where):
-            own = _read_row(dict(zip(header, fields, strict=True)), names, youngest)
+            own = _read_row(dict(zip(header, fields, strict=True)), names, tips)
             for other, one in found:
                 _compare(own, one, other)
         found.append((where, own))
     return [own for _, own in found]
 
 
-def _read_row(row: dict[str, str], names: Sequence[str], youngest: Sequence[float]) -> Calibration:
+def _read_row(row: dict[str, str], names: Sequence[str], tips: Sequence[Range]) -> Calibration:
     unknown = [key for key in row if key not in COLUMNS]
     if unknown or TAXA not in row:
         raise InputError(f"found columns {list_names(list(row))}, expected {TAXA} and some of {', '.join(COLUMNS)}")
@@ -150,20 +146,19 @@ def _read_row(row: dict[str, str], names: Sequence[str], youngest: Sequence[floa
     if len(taxa) < 2:
         raise InputError(f"found the taxon {show_name(words[0])} alone, expected at least two")
     given = {key: row[key] for key in (LOWER, UPPER, OFFSET) if row.get(key)}
-    values = {LOWER: 0.0, UPPER: math.inf, OFFSET: 0.0}
     for key, text in given.items():
-        try:
-            values[key] = float(text)
-        except ValueError:
-            values[key] = math.nan
-        if not 0.0 <= values[key] <= MOST_IN_PRIOR:
+        if not re.fullmatch(r"\d+\.?\d*(e[+-]?\d+)?", text) or float(text) > MOST_IN_PRIOR:
             raise InputError(f"{key}: found {show_name(text)}, expected a number from 0 to {MOST_IN_PRIOR:g}")
+    low, high, offset = (float(given.get(*pair)) for pair in ((LOWER, 0.0), (UPPER, math.inf), (OFFSET, 0.0)))
     name = row.get(NAME) or f"{words[0]}.{words[-1]}"
     prior: Any = parse_prior(row[PRIOR], f"the age of {name}", FORMS["root"]) if row.get(PRIOR) else None
     if prior is None and (OFFSET in given or not given):
         raise InputError(f"{name}: found no {PRIOR}, expected one, or the bounds {LOWER} or {UPPER} alone")
-    own = Calibration.of(name, sum(2 << taxon for taxon in taxa), prior, values[LOWER], values[UPPER], values[OFFSET])
-    oldest = max(youngest[taxon] for taxon in taxa)
+    low = low if isinstance(prior, Normal) else max(low, offset)
+    if isinstance(prior, Uniform):
+        low, high = max(low, offset + prior.low), min(high, offset + prior.high)
+    own = Calibration(name, sum(2 << taxon for taxon in taxa), prior, low, high, offset)
+    oldest = max(tips[taxon][0] for taxon in taxa)
     if not max(own.low, oldest) < own.high:
         what = f"its oldest taxon is {oldest:g}" if oldest >= own.low else f"the lower bound is {own.low:g}"
         raise InputError(f"{name}: found an age of at most {own.high:g} years, but {what} years old")

@@ -18,6 +18,7 @@ from plltool.analyses.sampling.clock_choice import ClockChoice
 from plltool.analyses.sampling.samples import DIGITS, Samples
 from plltool.analyses.sampling.time_state import TimeSpace
 from plltool.analyses.sampling.tree import to_tree
+from plltool.analyses.sampling.tree_priors import Skygrid
 from plltool.arrays import FloatArray
 from plltool.constants import NO_NODE
 from plltool.io.newick import parse_nodes
@@ -204,7 +205,7 @@ class TimeSummary:
 
     Attributes
     ----------
-    clock, tree_prior : as they were given
+    clock, tree_prior : as they were given; a skygrid with its numbers
     priors : of the tree and of all numbers
     latest : the date of the latest taxon, in years
     nodes : of the maximum clade credibility tree, in the order of its Newick text from the root on, parents first
@@ -266,7 +267,9 @@ def summarise_times(
         {split: len(own) / found.n_trees for split, own in heights.items()},
     )
     nexus = write_nexus(write_nodes(mcc, [_annotation(own) for own in clades]), "mcc", is_rooted=True)
-    how = chosen_clock.clock, chosen_clock.tree_prior, chosen_clock.used(space)
+    prior, text = space.tree_prior, chosen_clock.tree_prior
+    text += f"({prior.n_sizes},{prior.cutoff!r})" if isinstance(prior, Skygrid) and "(" not in text else ""
+    how = chosen_clock.clock, text, chosen_clock.used(space)
     return posterior, TimeSummary(*how, space.latest, tuple(clades), nexus)
 
 

@@ -49,8 +49,7 @@ class TimeTreeDensity:
 
     Attributes
     ----------
-    clades : the taxa below each inner node
-    names : (n,) what each element is
+    clades, names : the taxa below each inner node, and what each element is (n,)
     engine : the engine that does the arithmetic, with its counters
 
     Raises InputError if something given cannot be used, and DeviceError if the device cannot be used.
@@ -121,10 +120,7 @@ class TimeTreeDensity:
         return value, slopes
 
     def describe(self, vector: npt.ArrayLike) -> dict[str, float]:
-        """The numbers that `plltool.sample` has of a point, and `height(TAXON,TAXON...)` of its inner nodes, in years.
-
-        InputError for a vector out of bounds.
-        """
+        """The numbers that `plltool.sample` has of a point, and `height(TAXON,TAXON...)` of inner nodes, in years."""
         proposal = self._propose(vector)
         if proposal is None:
             raise InputError("found a vector out of bounds")

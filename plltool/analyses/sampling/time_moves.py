@@ -74,10 +74,7 @@ class HamiltonianStep(LearntMove):
 
 @dataclass(eq=False)
 class TimeNumberMove(TimeMove):
-    """Multiplies a positive number by m = exp(step (u - 1/2)), as `NumberMultiplier`, or adds log m to a coordinate.
-
-    This is symmetric in the coordinate; the Hastings ratio is that of the Jacobians, m of a multiplier.
-    """
+    """Adds log m = step (u - 1/2) to the coordinate of a number; the ratio of Jacobians is the Hastings ratio."""
 
     number: int
 

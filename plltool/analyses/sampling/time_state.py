@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from plltool.analyses.sampling.priors import LengthPrior, Normal, NumberPrior, Uniform, near
+from plltool.analyses.sampling.priors import LengthPrior, NumberPrior, near
 from plltool.analyses.sampling.state import COLUMNS, Proposal, Sample, State, StateSpace
 from plltool.analyses.sampling.tree import (
     ROOT,
@@ -39,6 +39,7 @@ from plltool.tree.topology import Tree
 
 CLOCK_RATE, SPREAD, TREE_HEIGHT = "clockRate", "clockSpread", "treeHeight"  # columns
 FIRST_SPREAD = 0.3
+NEAREST = 36.0  # coordinate of a number so near its bound that the next one is the bound
 LARGEST_COORDINATE = 50.0  # beyond it numbers are of no use, and overflow
 
 
@@ -76,9 +77,9 @@ class TimeNumber:
 
     def at(self, coordinate: float) -> float:
         """The number with a coordinate."""
-        if not self.is_positive:
-            return coordinate
-        return math.exp(coordinate) if math.isinf(self.high) else self.high / (1.0 + math.exp(-coordinate))
+        if math.isfinite(self.high):
+            return self.high / (1.0 + math.exp(-min(coordinate, NEAREST)))
+        return math.exp(coordinate) if self.is_positive else coordinate
 
     def log_jacobian(self, value: float) -> float:
         """log |dx / dz| in the coordinate z."""
@@ -102,16 +103,9 @@ class Calibration:
     name: str  # nothing for the prior of the root under births and deaths
     split: int  # the clade, as `Topology.splits` has it
     prior: NumberPrior | None  # None for the same density between the bounds
-    low: float = 0.0
+    low: float = 0.0  # bounds, no wider than those of the prior
     high: float = math.inf
     offset: float = 0.0
-
-    @classmethod
-    def of(cls, name: str, split: int, prior: NumberPrior | None, low: float, high: float, at: float) -> Calibration:
-        """A calibration with bounds that are no wider than the prior."""
-        if isinstance(prior, Uniform):
-            low, high = max(low, at + prior.low), min(high, at + prior.high)
-        return cls(name, split, prior, low if isinstance(prior, Normal) else max(low, at), high, at)
 
     def log_density(self, height: float) -> float:
         """The logarithm of the density, which bounds cut without making up for it."""
@@ -154,8 +148,7 @@ def gather(rooted: Topology, calibrations: Sequence[Calibration]) -> Topology:
 def fit_heights(calibrations: Sequence[Calibration], rooted: Topology, heights: Sequence[float]) -> list[float]:
     """Heights (n_nodes,) near some that are legal, within all bounds; the calibrated clades are there."""
     own_of = {own.split: own for own in calibrations}
-    splits, least, found = rooted.splits(), list(heights), list(heights)
-    order = rooted.postorder()
+    splits, least, found, order = rooted.splits(), list(heights), list(heights), rooted.postorder()
     for node in order:
         below = rooted.left[node], rooted.right[node]
         own = own_of.get(splits[node])
@@ -254,10 +247,7 @@ class TimeSpace(StateSpace):
         return state._replace(time=time)
 
     def start(self, topology: Topology, lengths: list[float], root: int | None = None) -> State:
-        """A time tree near a tree in substitutions, whose lengths make heights.
-
-        Its root is on the branch above the node `root`, by default where a clock fits best.
-        """
+        """A time tree near one in substitutions; its root is above the node `root`, or where a clock fits best."""
         tips = [(least + most) / 2.0 for least, most in self.tips]
         rooted, along, rate = root_tree(topology, lengths, [-height for height in tips], root)
         rooted = gather(rooted, self.calibrations)

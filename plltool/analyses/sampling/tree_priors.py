@@ -144,9 +144,6 @@ class Skygrid(Coalescent):
         return value, slopes
 
 
-COMPLEX_STEP = 1e-20
-
-
 @dataclass(frozen=True)
 class BirthDeath(TreePrior):
     """Lineages split with the rate b, die with the rate d, and are sampled, which ends them, with the rate s.
@@ -175,8 +172,8 @@ class BirthDeath(TreePrior):
 
     def density(self, tips: FloatArray, inner: FloatArray, numbers: Sequence[float]) -> TreeDensity:
         value, of_heights = self._at(tips, inner, np.array(numbers))
-        steps = np.array(numbers) * (1.0 + COMPLEX_STEP * 1j * np.eye(len(numbers)))
-        of_numbers = [self._at(tips, inner, own)[0].imag / COMPLEX_STEP for own in steps]  # Squire & Trapp 1998
+        steps = np.array(numbers) * (1.0 + 1e-20j * np.eye(len(numbers)))
+        of_numbers = [self._at(tips, inner, own)[0].imag / 1e-20 for own in steps]  # Squire & Trapp 1998
         return TreeDensity(float(value), of_heights, np.array(of_numbers))
 
     def _at(self, tips: FloatArray, inner: FloatArray, numbers: Any) -> tuple[Any, FloatArray]:
@@ -204,7 +201,6 @@ class BirthDeath(TreePrior):
 
 GRID_SIZES, MOST_SIZES = 10, 1000  # of a skygrid
 GRID_SPANS = 2.0  # its cutoff, times between the first and the last tip
-N_VALUES = {"skygrid": 2, "yule": 1, "birth-death": 1}
 
 
 def parse_tree_prior(text: str, span: float) -> TreePrior:
@@ -217,7 +213,7 @@ def parse_tree_prior(text: str, span: float) -> TreePrior:
     except ValueError:
         match = None
     name = match[1] if match else ""
-    if name not in TREE_PRIORS or len(words) not in (0, N_VALUES.get(name)):
+    if name not in TREE_PRIORS or len(words) not in (0, {"skygrid": 2, "yule": 1, "birth-death": 1}.get(name)):
         raise InputError(f"tree prior: found {show_name(text)}, expected {expected}")
     if name in ("constant", "exponential"):
         return ConstantPopulation() if name == "constant" else ExponentialGrowth()

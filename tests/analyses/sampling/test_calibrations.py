@@ -11,7 +11,7 @@ from scipy import stats
 
 import plltool
 from plltool.analyses.sampling.clock_choice import read_calibrations
-from plltool.analyses.sampling.priors import LogNormal, Normal, Uniform
+from plltool.analyses.sampling.priors import LogNormal
 from plltool.analyses.sampling.time_state import Calibration
 from plltool.analyses.sampling.tree import is_legal
 from plltool.errors import InputError
@@ -20,16 +20,16 @@ ROWS = dict.fromkeys("abcd", "ACGT")
 HEADER = "name\ttaxa\tlower\tupper\tprior\toffset\n"
 
 
-def test_densities_are_cut_at_bounds():
+def test_densities_are_cut_at_bounds(tmp_path):
     """rel 1e-12: a few terms in double."""
-    shifted = Calibration.of("", 6, LogNormal(0.5, 0.3), 0.0, 9.0, 6.0)
+    table = tmp_path / "ages.tsv"
+    shifted = Calibration("", 6, LogNormal(0.5, 0.3), 6.0, 9.0, 6.0)
     assert shifted.log_density(7.5) == pytest.approx(stats.lognorm(0.3, scale=math.exp(0.5)).logpdf(1.5), rel=1e-12)
     assert [shifted.log_density(height) for height in (5.9, 6.0, 9.0)] == [-math.inf] * 3
-    between = Calibration.of("", 6, None, 2.0, 7.0, 0.0)
-    assert between.log_density(3.0) == pytest.approx(-math.log(5), rel=1e-12)
-    uniform = Calibration.of("", 6, Uniform(1.0, 3.0), 2.5, math.inf, 1.0)
-    assert (uniform.low, uniform.high) == (2.5, 4.0)
-    assert Calibration.of("", 6, Normal(5.0, 1.0), 0.0, math.inf, 0.0).log_density(4.0) == stats.norm.logpdf(1.0)
+    assert Calibration("", 6, None, 2.0, 7.0).log_density(3.0) == pytest.approx(-math.log(5), rel=1e-12)
+    table.write_text(HEADER + "x\ta b\t2.5\t\tuniform(1,3)\t1\ny\tc d\t\t\tnormal(5,1)\t\nz\troot\t\t\tgamma(2,1)\t6\n")
+    found = read_calibrations(table, tuple("abcd"), ((0.0, 0.0),) * 4)
+    assert [(own.low, own.high) for own in found] == [(2.5, 4.0), (0.0, math.inf), (6.0, math.inf)]
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -97,7 +97,7 @@ def test_prior_runs_are_those_of_weighted_draws(tmp_path):
 def test_bad_calibrations(rows, expected, tmp_path):
     (tmp_path / "ages.tsv").write_text(HEADER + rows + "\n")
     with pytest.raises(InputError, match=re.escape(expected)) as error:
-        read_calibrations(tmp_path / "ages.tsv", tuple("abcd"), (0.0, 0.0, 1.5, 0.0))
+        read_calibrations(tmp_path / "ages.tsv", tuple("abcd"), ((0, 0), (0, 0), (1.5, 3), (0, 0)))
     assert "\n" not in str(error.value)
 
 
