@@ -41,6 +41,7 @@ DATA = "data/primates.phy"
 # The smallest case of each script, from the root of the repository. OUT is a folder, SHARED that of larger data.
 SMALL = {
     "calibrate_supports.py": f"{DATA} --sets 1 --taxa 6 --sites 60 --replicates 20 --output OUT/o.json",
+    "check_clocks.py": "ranks --data-sets 1 --output OUT/o.json",
     "check_optima.py": f"{DATA} --cases 2 --seed 1 --least 1 --output OUT/o.json",
     "check_posterior.py": "--generations 400 --runs 2 --draws 20000",
     "compare_constraints.py": f"{DATA} --seeds 1 --output OUT/o.json",

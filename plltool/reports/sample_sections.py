@@ -286,7 +286,9 @@ def _tell_samples(run: Record, methods: Methods) -> list[str]:
     if "time" in run:
         time = run["time"]
         process = TREE_PRIORS[time["tree_prior"].partition("(")[0]]
-        text += f" Trees were in time, with a {time['clock']} clock, the dates of the taxa and a {process} as prior."
+        ages = ["ages of clades"] * any(kind.startswith("the age of ") for kind in run["priors"])
+        known = f"a {time['clock']} clock", *["the dates of the taxa"] * bool(time["latest"]), *ages, f"a {process}"
+        text += f" Trees were in time, with {list_words(known)} as prior."
     text += f" The prior{'s were' if len(priors) > 1 else ' was'} {list_words(priors)}."
     sizes = [own["size"] for own in posterior["numbers"].values() if "size" in own]
     agreement = []

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from plltool.alignment.patterns import compress
+from plltool.analyses.sampling.clock_choice import read_calibrations
 from plltool.analyses.sampling.priors import parse_prior
 from plltool.analyses.toolbox.report import report
 from plltool.hardware import parse_hardware
@@ -309,13 +310,18 @@ PARSERS = {
         [GIVEN.concordance],
         [b"null", b"[]", b"{}", b'"gcf"', b'"scf"', b"1e400", b"-1", b'"taxa"', b"NaN"],
     ),
+    "calibrations": Parser(
+        of_file(lambda path: [str(own) for own in read_calibrations(path, tuple("abcd"), ((0.0, 0.0),) * 4)]),
+        [b"name,taxa,lower,upper,prior,offset\nx,a b,1,2,,\n", b"taxa\tprior\toffset\nroot\tgamma(2,1)\t3\n"],
+        [b"root", b"normal(3,1)", b"uniform(1,2)", b"lower", b"1e9"],
+    ),
     "dates": Parser(
         of_file(lambda path: [row.date for row in read_dates(path)]),
         [
             b"name\tdate\na\t2011.5\nb\t2011-05-17\nc\t2011-XX-XX\nd\t?\n",
             b'strain,id,Date\n"a,b",1,[2011.2:2011.5]\nc,2,2011-05\n',
         ],
-        [b"XX", b"2011-", b"[2011:", b":", b"]", b"-02-30", b"NA", b"date", b"name"],
+        [b"b(", b"XX", b"2011-", b"[2011:", b":", b"]", b"-02-30", b"NA", b"date", b"name"],
     ),
     "table": Parser(
         run_table,

@@ -22,7 +22,7 @@ def dated(data_dir):
     return {name: row[:200].decode() for name, row in taken}, {name: dates[name] for name, _ in taken}
 
 
-@pytest.mark.parametrize(("clock", "prior"), [("strict", "constant"), ("relaxed", "skygrid(5,30)")])
+@pytest.mark.parametrize(("clock", "prior"), [("strict", "constant"), ("relaxed", "skygrid(5,30)"), ("strict", "yule")])
 def test_a_stopped_run_ends_with_the_same_bits(dated, clock, prior, tmp_path, always, monkeypatch):
     monkeypatch.setattr("plltool.analyses.sampling.joint_moves.FIRST_STATES", 4)
     rows, dates = dated

@@ -143,7 +143,11 @@ def test_skygrids_and_rates_of_branches(make):
     rates = [None, *(0.001 * 2.0**k for k in range(size))]
     nodes = [{"taxa": [], "posterior": 1.0, "height": 1.0, "interval": [0.5, 1.5], "rate": rate} for rate in rates]
     whole["time"] = {"clock": "relaxed", "tree_prior": "skygrid(3,8.0)", "latest": 2000.0, "nodes": nodes}
-    html = make(whole).html
+    html, flat = make(whole).html, " ".join(make(whole).text.split())
+    assert "with a relaxed clock, the dates of the taxa and a skygrid coalescent as prior." in flat
+    whole["priors"]["the age of apes"], whole["time"]["latest"] = "uniform from 3.0 to 4.0", 0.0
+    flat = " ".join(make(whole).text.split())
+    assert "with a relaxed clock, ages of clades and a skygrid coalescent as prior." in flat
     picture = plot_of(html, "Population")
     _, median, _ = ([*map(float, re.findall(r"[\d.]+", own.get("d")))] for own in picture.findall(".//{*}path")[-3:])
     across, upwards = median[::2], median[1::2]
