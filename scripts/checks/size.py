@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-LIMITS = {"plltool": 48_820, "tests": 44_330, "scripts": 8_737}
+LIMITS = {"plltool": 48_935, "tests": 44_385, "scripts": 8_970}
 
 
 def count_lines(folder: Path) -> int:
