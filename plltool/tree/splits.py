@@ -30,7 +30,7 @@ def members_of(split: int) -> Iterator[int]:
 
 
 def nest(sets: Iterable[int]) -> dict[int, list[int]]:
-    """The sets of taxa that are directly within each set; of any two that overlap, one is within the other."""
+    """The sets directly within each set of taxa; the largest has all, and of two that overlap one has the other."""
     order = sorted(sets, key=lambda taxa: (-taxa.bit_count(), taxa))
     within: dict[int, list[int]] = {taxa: [] for taxa in order}
     holder = dict.fromkeys(members_of(order[0]), order[0])  # of each taxon, the smallest set so far that has it
