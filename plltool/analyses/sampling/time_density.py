@@ -31,7 +31,7 @@ class TimeTreeDensity:
     """The logarithm of the posterior density of a time tree with a fixed topology, as a function of one vector (n,).
 
     It is what `plltool.sample` samples with a clock: lnL, plus the logarithms of all prior densities and of the
-    Jacobian |dy / dz| of the numbers y in the elements z of the vector. These have no bounds and no units:
+    Jacobian of the numbers y in the elements z of the vector. These have no bounds and no units:
 
     - of each inner node, in the order of `clades`: the logit of its height above the oldest tip below it, as a share of
       that of its parent; for the root the logarithm of that height in years (Ji et al. 2023);
