@@ -31,7 +31,8 @@ def decimal_year(day):
 
 def grow_tree(days, rng, population=POPULATION):
     """A coalescent tree of samples of ascending days, as Newick with lengths in years, and the date of its root."""
-    waiting = [(decimal_year(day), f"v{number:02}") for number, day in enumerate(days, start=1)]
+    width = len(str(len(days)))  # so that names sort as their days
+    waiting = [(decimal_year(day), f"v{number:0{width}}") for number, day in enumerate(days, start=1)]
     active, now = [], waiting[-1][0]
     while waiting or len(active) > 1:
         pairs = len(active) * (len(active) - 1) / 2
