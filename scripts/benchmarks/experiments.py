@@ -259,10 +259,10 @@ def run_older(machine: Machine, most: int | None) -> Iterator[dict[str, Any]]:
 
 def newviews_of(likelihood: TreeLikelihood) -> tuple[IntArray, FloatArray]:
     """What `OlderLayout` takes for the likelihood of a tree: its program, and the P matrices."""
-    (execution,) = record(engine_of(likelihood), likelihood.lnl)
+    ((request, lengths),) = record(engine_of(likelihood), likelihood.lnl)
     components = likelihood.models[0].components()
-    matrices = np.array([components.transition_matrices(length) for length in execution.lengths.ravel()])
-    return keep_rows(execution.request, [Opcode.NEWVIEW]).program[:, 1:6], matrices
+    matrices = np.array([components.transition_matrices(length) for length in lengths.ravel()])
+    return keep_rows(request, [Opcode.NEWVIEW]).program[:, 1:6], matrices
 
 
 def keep_rows(request: Request, opcodes: Sequence[int]) -> Request:
@@ -275,7 +275,7 @@ def keep_rows(request: Request, opcodes: Sequence[int]) -> Request:
 def stage_of(likelihood: TreeLikelihood, ask: Callable[[], object], opcodes: Sequence[int]) -> Callable[[], None]:
     """Runs the instructions of a request that have these opcodes."""
     engine = cast(OpenCLEngine, likelihood.engine)
-    executions = [own._replace(request=keep_rows(own.request, opcodes)) for own in record(engine, ask)]
+    executions = [(keep_rows(request, opcodes), lengths) for request, lengths in record(engine, ask)]
 
     def run() -> None:
         replay(engine, executions)
