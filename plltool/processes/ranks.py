@@ -103,7 +103,14 @@ class Ranks:
         return True
 
     def abort(self, code: int) -> None:
-        self._comm.Abort(code)
+        _abort(self._comm, code)
+
+
+def _abort(comm: Any, code: int) -> None:
+    """End all ranks. The launcher may never answer, and nothing but the alarm ends a process that aborts."""
+    if hasattr(signal, "alarm"):
+        signal.alarm(GRACE)
+    comm.Abort(code)
 
 
 def watch(comm: Any, lost: Callable[[str], None]) -> None:
@@ -130,9 +137,7 @@ def watch(comm: Any, lost: Callable[[str], None]) -> None:
             if silent * BEAT > PATIENCE:
                 found = f"rank {before} gave no sign of life for {PATIENCE:.0f} s"
                 lost(f"{found}, its machine or the link is gone; the same command resumes from the checkpoint")
-                if hasattr(signal, "alarm"):  # the launcher may never answer; nothing else ends a process that aborts
-                    signal.alarm(GRACE)
-                own.Abort(1)
+                _abort(own, 1)
 
     thread = threading.Thread(target=run, daemon=True)
 
@@ -284,7 +289,7 @@ class Crew:
             line.close()
 
     def abort(self, code: int) -> None:
-        self._comm.Abort(code)
+        _abort(self._comm, code)
 
 
 _crew: Crew | None = None
