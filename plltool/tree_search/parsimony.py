@@ -32,6 +32,8 @@ PlaneArray = npt.NDArray[np.uint64]
 
 SITES_PER_WORD = 64
 ORDER_SPREAD = 0.3  # standard deviation of the logarithms of the random factors of the order
+N_REGIONS = 2 * 1000 - 3  # the branches of a tree of 1,000 tips, with which later tips are compared first
+N_NEAR = 50  # regions in which the best branch is looked for
 PARSIMONY_RADIUS = 5  # of the SPR rounds
 WALK_BYTES = 1 << 21  # of sets that walks take along: the caches hold them
 
@@ -89,7 +91,7 @@ def _add_stepwise(
         growth = Growth(constraint, *order[:2])
     growing = _GrowingTree(tips, *order[:2])
     for tip in order[2:]:
-        added = growing.added_changes(tip)
+        added = growing.added_changes(tip, everywhere=growth is not None)
         if growth is not None:
             added = np.where(growth.legal(tip), added, 1)  # legal insertions have values of at most 0
         best = np.flatnonzero(added == added.min())
@@ -111,21 +113,39 @@ class _GrowingTree:
         self.leaving = np.full((2 * n_taxa - 2, 3), NO_NODE, dtype=np.int64)  # messages of each node; of a tip one
         self.messages = np.zeros((2 * n_branches, *tips.shape[1:]), dtype=np.uint64)  # two for each branch
         self.joined = np.zeros((n_branches, *tips.shape[1:]), dtype=np.uint64)  # the two joined
+        self.regions = np.arange(n_branches)  # the first branch of the region of each
         self.ends[0] = first, second
         self.leaving[[first, second], 0] = 0, 1
         self.messages[:2] = tips[[first, second]]
         self.n_placed = 2
         self._join(np.array([0]))
 
-    def added_changes(self, tip: int) -> IndexArray:
-        """The changes that the tip would add in each branch, minus the number of sites: (2 n_placed - 3,)."""
-        return -count_common(self.joined[: 2 * self.n_placed - 3], self.tips[[tip]])
+    def added_changes(self, tip: int, everywhere: bool = True) -> IndexArray:
+        """The changes that the tip would add in each branch, minus the number of sites: (2 n_placed - 3,).
+
+        The branches of a large tree are in regions: each branch of the first `N_REGIONS`, with those that later tips
+        have cut from it. Unless asked for `everywhere`, only the regions whose first branches suit the tip best are
+        looked at; the value of others is 1.
+        """
+        n_branches = 2 * self.n_placed - 3
+        everywhere = everywhere or n_branches <= N_REGIONS
+        first = -count_common(self.joined[: n_branches if everywhere else N_REGIONS], self.tips[[tip]])
+        if everywhere:
+            return first
+        is_near = np.zeros(N_REGIONS, dtype=bool)
+        is_near[np.argpartition(first, N_NEAR)[:N_NEAR]] = True
+        near = np.flatnonzero(is_near[self.regions[:n_branches]])
+        added = np.ones(n_branches, dtype=np.intp)
+        added[near] = -count_common(self.joined[near], self.tips[[tip]])
+        return added
 
     def insert(self, tip: int, branch: int) -> None:
         """Insert a tip into a branch and update all sets."""
         old_end = int(self.ends[branch, 1])
         inner, lower, pendant = attach_tip(self.ends, branch, tip, self.n_placed)
         self.n_placed += 1
+        if lower >= N_REGIONS:
+            self.regions[[lower, pendant]] = self.regions[branch]
         row = self.leaving[old_end]
         row[row == 2 * branch + 1] = 2 * lower + 1
         self.leaving[inner] = 2 * branch + 1, 2 * lower, 2 * pendant + 1

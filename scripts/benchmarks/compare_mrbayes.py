@@ -12,17 +12,25 @@ frequencies, and their average standard deviation (ASDSF) between the runs of a 
 Seconds are processor time. Those until the runs agree are in proportion to the generations until ASDSF stays below
 0.01, as seen at numbers of samples that grow by 10 %. A difference of means is given in standard errors. Contested
 splits, those in between 10 % and 90 % of the samples, have effective sizes, too: of being there or not.
+
+With --references, tables of topologies by long runs of MrBayes (.trprobs.gz), both sample under JC with branch lengths
+of the prior Exp(10), as those runs did. A program agrees from when on the ASDSF of its trees to each reference is no
+larger than the largest among the references.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import math
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +58,7 @@ end;
 MODELS = {
     "DNA": ("GTR+FO+G4", "lset nst=6 rates=gamma;"),
     "protein": ("LG+G4", "prset aamodelpr=fixed(lg); lset rates=gamma;"),
+    "references": ("JC", "lset nst=1 rates=equal; prset statefreqpr=fixed(equal) brlenspr=unconstrained:exp(10);"),
 }
 
 
@@ -137,28 +146,32 @@ def shares_of(trees: TreeSet, n: int) -> dict[int, float]:
     return {split: share for split, share in trees.part(int(DEFAULT_BURNIN * n), n).shares.items() if share > 0}
 
 
-def mean_shares(runs: list[TreeSet]) -> dict[int, float]:
-    """The shares of splits in the trees of all runs behind the burn-in."""
+def mean_shares(runs: list[TreeSet], n: int) -> dict[int, float]:
+    """The shares of splits in the first `n` trees of all runs, each behind its burn-in."""
     found: dict[int, float] = {}
     for trees in runs:
-        for split, share in shares_of(trees, trees.n_trees).items():
+        for split, share in shares_of(trees, n).items():
             found[split] = found.get(split, 0.0) + share / len(runs)
     return found
 
 
-def find_agreement(runs: list[TreeSet]) -> tuple[float, float | None]:
-    """ASDSF of the runs in the end, and the share of the samples from which on they agree; None if they never do."""
-    n = runs[0].n_trees
+def read_reference(path: Path, names: Sequence[str]) -> dict[int, float]:
+    """The shares of splits in a table of topologies with their probabilities."""
+    trees = read_tree_set([path], names)
+    weights = np.array(re.findall(r"\[&W ([\d.]+)\]", gzip.decompress(path.read_bytes()).decode()), dtype=float)
+    shares = np.bincount(trees.members, np.repeat(weights, np.diff(trees.starts)), len(trees.splits)) / weights.sum()
+    return dict(zip(trees.splits, shares.tolist(), strict=True))
+
+
+def find_agreement(n: int, deviation_at: Callable[[int], float], enough: float) -> tuple[float, float | None]:
+    """The deviation of all `n` samples, and the share of them from which on it is enough; None if it never is."""
     looks, look = [n], float(FIRST_LOOK)
     while look < n:
         looks.append(int(look))
         look = max(look + 1, CHECK_GROWTH * look)
-    agreed = None
-    deviation = last = 0.0
+    last, agreed = deviation_at(n), None
     for look in sorted(looks, reverse=True):
-        deviation = split_deviation([shares_of(trees, int(look)) for trees in runs])
-        last = deviation if look == n else last
-        if deviation >= ENOUGH_DEVIATION:
+        if deviation_at(look) > enough:
             break
         agreed = look / n
     return last, agreed
@@ -196,12 +209,27 @@ def describe_splits(runs: list[TreeSet], seconds: float) -> dict[str, Any]:
     return {"contested": len(rates), "least_ess_per_second": round(least, 4), "median_ess_per_second": round(middle, 4)}
 
 
-def describe_program(prefix: Path, trees: list[TreeSet], generations: int, seconds: float) -> dict[str, Any]:
+def describe_program(
+    prefix: Path, trees: list[TreeSet], generations: int, seconds: float, references: list[dict[int, float]]
+) -> dict[str, Any]:
     """What the files of a program say."""
-    deviation, agreed = find_agreement(trees)
-    found = {"generations": generations, "seconds": round(seconds, 1), "asdsf": deviation}
-    if agreed is not None:
-        found |= {"seconds_to_agreement": agreed * seconds, "generations_to_agreement": agreed * generations}
+    n = trees[0].n_trees
+    found = {"generations": generations, "seconds": round(seconds, 1)}
+
+    def agree(name: str, deviation_at: Callable[[int], float], enough: float) -> None:
+        deviation, agreed = find_agreement(n, deviation_at, enough)
+        found["asdsf" + name] = deviation
+        if agreed is not None:
+            found[f"seconds_to_agreement{name}"] = agreed * seconds
+            found[f"generations_to_agreement{name}"] = agreed * generations
+
+    agree("", lambda look: split_deviation([shares_of(own, look) for own in trees]), ENOUGH_DEVIATION)
+    if references:
+        agree(
+            "_to_references",
+            lambda look: max(split_deviation([mean_shares(trees, look), one]) for one in references),
+            max(split_deviation(pair) for pair in combinations(references, 2)),
+        )
     return found | {"splits": describe_splits(trees, seconds), "numbers": describe(read_numbers(prefix), seconds)}
 
 
@@ -225,6 +253,8 @@ def main() -> int:
     parser.add_argument("--rival-generations", type=int, default=200_000)
     parser.add_argument("--sample-every", type=int, default=10)
     parser.add_argument("--rival-every", type=int, default=50)
+    parser.add_argument("--temperature", default="0.1", help="of plltool's heated chains")
+    parser.add_argument("--references", type=Path, nargs="+", default=[], help="topologies of long runs (.trprobs.gz)")
     parser.add_argument("--taxa", type=int, help="only the first taxa of the file")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=math.inf, help="processor time of each program at most")
@@ -234,7 +264,7 @@ def main() -> int:
     alignment = plltool.read_alignment(asked.alignment)
     assert alignment.states is not None
     rows = dict(list(zip(alignment.names, (row.decode() for row in alignment.rows), strict=True))[: asked.taxa])
-    model, commands = MODELS[alignment.states.name]
+    model, commands = MODELS["references" if asked.references else alignment.states.name]
     with tempfile.TemporaryDirectory() as name:
         folder = asked.folder or Path(name)
         folder.mkdir(parents=True, exist_ok=True)
@@ -246,16 +276,20 @@ def main() -> int:
         (folder / "run.nex").write_text(text)
         command = ["plltool", "sample", "data.fasta", "--model", model, "--generations", str(asked.generations)]
         command += ["--sample-every", str(asked.sample_every), "--seed", str(asked.seed), "--threads", "1"]
-        command += ["--prefix", "own", "--quiet"]
+        command += ["--prefix", "own", "--quiet", "--temperature", asked.temperature]
+        command += ["--prior-lengths", "exponential(10)"] * bool(asked.references)
         seconds = Race(folder, {"mrbayes": ["mb", "run.nex"], "plltool": command}, asked.seconds).run()
         generations = {name: cut_to_same_length(folder / name) for name in ("own", "rival")}
         own, rival = read_trees(folder / "own"), read_trees(folder / "rival")
+        references = [read_reference(path, own[0].names) for path in asked.references]
         found: dict[str, Any] = {
             "alignment": asked.alignment.name, "taxa": len(rows), "model": model, "seed": asked.seed,
-            "plltool": describe_program(folder / "own", own, generations["own"], seconds["plltool"]),
-            "mrbayes": describe_program(folder / "rival", rival, generations["rival"], seconds["mrbayes"]),
+            "temperature": asked.temperature,
+            "asdsf_of_references": max((split_deviation(pair) for pair in combinations(references, 2)), default=None),
+            "plltool": describe_program(folder / "own", own, generations["own"], seconds["plltool"], references),
+            "mrbayes": describe_program(folder / "rival", rival, generations["rival"], seconds["mrbayes"], references),
         }  # fmt: skip
-    found["asdsf_between"] = split_deviation([mean_shares(own), mean_shares(rival)])
+    found["asdsf_between"] = split_deviation([mean_shares(trees, trees[0].n_trees) for trees in (own, rival)])
     found["differences"] = compare_numbers(found["plltool"]["numbers"], found["mrbayes"]["numbers"])
     found["most_errors_apart"] = max(abs(own["errors_apart"]) for own in found["differences"].values())
     print(f"ASDSF between the programs: {found['asdsf_between']:.5f}")
@@ -263,6 +297,10 @@ def main() -> int:
         own = found[program]
         agreed = f"from {own['seconds_to_agreement']:.1f} s on" if "seconds_to_agreement" in own else "not yet"
         print(f"{program}: {own['seconds']} s, ASDSF of its runs {own['asdsf']:.5f}, below 0.01 {agreed}")
+        if references:
+            print(
+                f"{program}: to the references {own['asdsf_to_references']:.5f} of {found['asdsf_of_references']:.5f}"
+            )
         print(f"{program}: splits {own['splits']}")
     for number, apart in found["differences"].items():
         mine, other = (found[program]["numbers"][number] for program in ("plltool", "mrbayes"))

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-LIMITS = {"plltool": 48_940, "tests": 44_390, "scripts": 8_971}
+LIMITS = {"plltool": 48_960, "tests": 44_412, "scripts": 9_008}
 
 
 def count_lines(folder: Path) -> int:

@@ -14,6 +14,7 @@ from plltool.errors import InputError
 from plltool.io.newick_writer import write_newick
 from plltool.io.tree_files import read_constraint, read_tree
 from plltool.tree.moves import random_topology
+from plltool.tree_search import parsimony
 from plltool.tree_search.parsimony import SprRounds, _GrowingTree, bit_slice, informative_sites, parsimony_tree
 
 
@@ -64,6 +65,30 @@ def test_every_insertion_costs_what_the_oracle_says(n_sites):
         expected = np.array(changes_by_branch(branches, tip, n_taxa + tip - 2, codes[: tip + 1], ones)) - before
         assert (n_sites + growing.added_changes(tip)).tolist() == expected.tolist()
         growing.insert(tip, int(rng.integers(len(branches))))
+
+
+def test_later_tips_look_into_the_regions_that_suit_them_best(monkeypatch):
+    """A region is a branch of the first 13, with what later tips cut from it; its first branch stands for it."""
+    monkeypatch.setattr(parsimony, "N_REGIONS", 13)
+    monkeypatch.setattr(parsimony, "N_NEAR", 3)
+    n_taxa, rng = 40, np.random.default_rng(5)
+    codes, _ = random_patterns(n_taxa, 100, rng)
+    growing = _GrowingTree(bit_slice(codes), 0, 1)
+    region_of = {branch: branch for branch in range(13)}
+    for tip in range(2, n_taxa):
+        everywhere, near = growing.added_changes(tip), growing.added_changes(tip, everywhere=False)
+        looked_at = set(np.flatnonzero(near < 1).tolist())
+        assert all(near[branch] == everywhere[branch] for branch in looked_at)
+        if tip > 8:
+            best = {region_of[branch] for branch in looked_at}
+            assert looked_at == {branch for branch in range(2 * tip - 3) if region_of[branch] in best}
+            others = everywhere[[region for region in range(13) if region not in best]]
+            assert len(best) == 3
+            assert everywhere[list(best)].max() <= others.min()
+        branch = int(rng.integers(2 * tip - 3))
+        growing.insert(tip, branch)
+        if tip >= 8:
+            region_of[2 * tip - 3] = region_of[2 * tip - 2] = region_of[branch]
 
 
 def test_dropped_columns_never_tell_insertions_apart():

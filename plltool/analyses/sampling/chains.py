@@ -14,7 +14,9 @@ alone. So it does the same, bit for bit, whatever runs advance beside it.
 Steps are tuned in the first generations only: after each proposal with the acceptance probability a, the logarithm of
 the step changes by (a - target) / t^0.6 where t counts the proposals (Andrieu & Thoms 2008), from the beginning and
 again from half of these generations on, when chains have come to where they stay. After them, kernels are fixed.
-A temperature that is tuned changes likewise, until neighbours in heat exchange theirs with the probability SWAP_TARGET.
+A temperature that is tuned changes likewise, by the number of generations t, so that neighbours in heat exchange theirs
+with the probability SWAP_TARGET. It does not stop to change, but ever less, and what is sampled stays the posterior
+(Miasojedow, Moulines & Vihola 2013).
 
 Only those CLAs are made that a proposal changes. A chain has two slots for each inner node. One holds the node's CLA in
 the present state. A proposal writes into the other one, at the nodes whose CLAs it changes, and reads the present CLAs
@@ -337,9 +339,9 @@ class Chains:
                 if own.rng.random() < probability:
                     own.ranks[i], own.ranks[j] = own.ranks[j], own.ranks[i]
                     own.swaps_accepted[low, high] += 1
-                if target.is_tuned and high - low == 1 and own.generation < self._tuning:
-                    n = float(own.swaps_tried.diagonal(1).sum())
-                    changed = temperature_of(own.heats) * math.exp((probability - SWAP_TARGET) / n**TUNING_POWER)
+                if target.is_tuned and high - low == 1:
+                    t = own.generation - (self._tuning // 2 if own.generation > self._tuning // 2 else 0)
+                    changed = temperature_of(own.heats) * math.exp((probability - SWAP_TARGET) / t**TUNING_POWER)
                     own.heats = heats_at(min(max(changed, LEAST_TEMPERATURE), MOST_TEMPERATURE), self.n_chains)
 
     def _move(self, number: int) -> None:

@@ -61,25 +61,27 @@ class Hill(Likelihoods):
         return [own and own._replace(lnl=-2.0 * sum(math.log(x / 0.1) ** 2 for x in own.lengths[1:])) for own in asked]
 
 
-def test_temperatures_are_tuned_while_steps_are():
-    """Neighbours then exchange their heats about three times in ten; a given temperature stays."""
-    space, rng = make_space("JC"), np.random.default_rng(3)
-    made = []
+def test_a_temperature_is_tuned_ever_less():
+    """Neighbours exchange their heats about three times in ten, also after other steps; a given temperature stays."""
+    space, rng, n = make_space("JC"), np.random.default_rng(3), 4
+    moves, rngs = make_group("lengths", space)[:1], [np.random.default_rng(4)]
     for temperature in ("auto", 0.1):
-        states = [draw_state(space, rng) for _ in range(4)]
-        moves, rngs = make_group("lengths", space)[:1], [np.random.default_rng(4)]
-        chains = Chains([moves], Hill(), states, Heated(temperature, 4), rng, rngs, tuning=3000)
-        heats = []
-        for generation in range(4000):
+        states = [draw_state(space, rng) for _ in range(n)]
+        chains = Chains([moves], Hill(), states, Heated(temperature, n), rng, rngs, tuning=1000)
+        temperatures = [0.1]
+        for _ in range(4000):
             chains.advance()
-            heats += [chains.runs[0].heats] if generation >= 3000 else []
-        assert all(own == heats[0] for own in heats)
-        made.append(chains.save(0))
-    tuned, given = made
-    shares = tuned.swaps_accepted.diagonal(1) / tuned.swaps_tried.diagonal(1)
-    assert shares.mean() == pytest.approx(0.3, abs=0.08)
-    assert temperature_of(given.heats) == pytest.approx(0.1)
-    assert tuned.heats == pytest.approx([1 / (1 + temperature_of(tuned.heats) * rank) for rank in range(4)])
+            temperatures.append(temperature_of(chains.runs[0].heats))
+        own = chains.save(0)
+        assert own.heats == pytest.approx([1 / (1 + temperatures[-1] * rank) for rank in range(n)])
+        if temperature == "auto":
+            shares = own.swaps_accepted.diagonal(1) / own.swaps_tried.diagonal(1)
+            assert shares.mean() == pytest.approx(0.3, abs=0.08)
+            since = np.concatenate([np.arange(1, 501), np.arange(1, 3501)])
+            assert np.all(np.abs(np.diff(np.log(temperatures))) <= n * (1 - 0.3) / since**0.6 + 1e-12)
+            assert len(set(temperatures[-100:])) > 50
+        else:
+            assert temperatures == pytest.approx([0.1] * len(temperatures))
 
 
 class NoNumbers(Likelihoods):
