@@ -31,8 +31,10 @@ def takes_keywords(settings: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
                     import difflib
 
                     called = function.__qualname__.removesuffix(".__init__")
+                    hint = _find_place(function, name) or _ELSEWHERE.get((called, name), "")
                     similar = difflib.get_close_matches(name, known, n=1)
-                    hint = f"; did you mean {similar[0]!r}?" if similar else _ELSEWHERE.get((called, name), "")
+                    if similar and not hint:
+                        hint = f"; did you mean {similar[0]!r}?"
                     # the words are Python's own
                     raise TypeError(f"{called}() got an unexpected keyword argument {name!r}{hint}")
             return function(*args, **keywords)
@@ -40,3 +42,12 @@ def takes_keywords(settings: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
         return checked
 
     return decorate
+
+
+def _find_place(function: Callable[..., Any], name: str) -> str:
+    """A hint at the argument of a function that takes an object with a field of this name; "" if there is none."""
+    for parameter in inspect.signature(function).parameters.values():
+        kind = getattr(function, "__globals__", {}).get(str(parameter.annotation).removesuffix(" | None"))
+        if name in getattr(kind, "__dataclass_fields__", ()):
+            return f"; write {parameter.name}=plltool.{parameter.annotation.removesuffix(' | None')}({name}=...)"
+    return ""

@@ -157,6 +157,7 @@ def test_lengths_that_are_refused(tmp_path, wrong):
         (lambda: plltool.ultrafast_bootstrap(ROWS, TREE, "JC", sed=1), r"ultrafast_bootstrap\(\) .* mean 'seed'\?"),
         (lambda: plltool.check(ROWS, devise="numpy"), r"check\(\) got .*; did you mean 'device'\?"),
         (lambda: plltool.Likelihood(ROWS, TREE, precison="single"), r"Likelihood\(\) got .* mean 'precision'\?"),
+        (lambda: plltool.sample(ROWS, generations=9), r"; write options=plltool.SampleOptions\(generations="),
         (lambda: plltool.search(ROWS, qqq=1), r"search\(\) got an unexpected keyword argument 'qqq'$"),
     ],
 )  # fmt: skip
