@@ -39,8 +39,7 @@ class Slots:
         fitting = memory // layout.slot_bytes
         if fitting >= self.least:
             return min(self._most_resident(layout), fitting)
-        most = self.least + self.streamed_extra
-        return most if tile_bytes(layout, most) <= memory else self.least
+        return max(self.least, min(self.least + self.streamed_extra, memory // tile_bytes(layout, 1)))
 
     def useful_bytes(self, layout: Layout, work_groups: int) -> int:
         """Memory of CLAs and scaling counts beyond which the task is no faster; `work_groups` as in `plan_storage`.

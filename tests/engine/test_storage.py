@@ -6,6 +6,7 @@ import pytest
 from plltool.engine.layout import Layout
 from plltool.engine.storage import MAX_SCRATCH_BYTES, Slots, plan_storage, tile_bytes
 from plltool.errors import DeviceError
+from plltool.run.memory import search_slots
 
 PARTS = [(1,), (1000,), (37, 5, 900), (3,) * 40 + (700,)]
 
@@ -90,7 +91,15 @@ def test_slots():
     assert slots.choose(layout, 12 * one) == 12
     assert slots.choose(layout, 10 * one) == 10
     assert slots.choose(layout, 10 * one - 1) == 17  # of the tiles that fit
-    assert slots.choose(layout, 17 * tile - 1) == 10
+    assert slots.choose(layout, 17 * tile - 1) == 16
+    assert slots.choose(layout, 9 * tile) == 10
     large = layout_of((40_000_000,))
     assert MAX_SCRATCH_BYTES // large.slot_bytes == 0
     assert slots.choose(large, 100 * large.slot_bytes) == 10
+
+
+@pytest.mark.parametrize(("n_taxa", "expected"), [(100, 3 * 98), (1000, 1024), (40_000, 3 * 39_998 // 4)])
+def test_insertions_of_a_launch_that_makes_all_clas_of_the_tree(n_taxa, expected):
+    """At most as many as the directed CLAs, 3 (n - 2); at least 1,024, and of many taxa a quarter."""
+    slots = search_slots(n_taxa)
+    assert slots.least + slots.streamed_extra == 3 * (n_taxa - 2) + expected
