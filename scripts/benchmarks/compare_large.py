@@ -1,15 +1,15 @@
 """Compare fast searches of plltool on thousands of simulated taxa with FastTree 2 and VeryFastTree 4.
 
-    python scripts/benchmarks/compare_large.py FOLDER [--taxa N ...] [--task TASK ...] [--program NAME ...]
-        --output FILE.json
+    python scripts/benchmarks/compare_large.py FOLDER [--taxa N ...] [--sites N] [--threads N] [--memory BYTES]
+        [--task TASK ...] [--program NAME ...] --output FILE.json
 
-Task "search" runs whole searches under GTR and gamma rates, on one thread, each program from a start tree of its own:
-CPU seconds (user and system) and wall seconds of the process, and its largest resident memory. Task "plltool" lets
-plltool optimise lengths and model (GTR+F+G4) on each final tree, and counts the inner branches that are not in the
-true tree; task "iqtree" asks IQ-TREE 2 for lnL at these lengths under this model. "truth" is a program that answers
-with the true tree.
+Task "search" runs whole searches under GTR and gamma rates, each program from a start tree of its own, FastTree always
+on one thread: CPU seconds (user and system) and wall seconds of the process, and its largest resident memory. Task
+"plltool" lets plltool optimise lengths and model (GTR+F+G4) on each final tree, and counts the inner branches that are
+not in the true tree; task "iqtree" asks IQ-TREE 2 for lnL at these lengths under this model. "truth" is a program that
+answers with the true tree.
 
-The alignments are those of `simulate_alignment.py --seed 1 --taxa N --sites 1000 --mean-length 0.03 --gaps N/2`. They
+The alignments are those of `simulate_alignment.py --seed 1 --taxa N --sites N --mean-length 0.03 --gaps N/2`. They
 stay in FOLDER with the final trees, and what FILE.json holds is kept, so that tasks and programs can run one by one.
 Programs that are not on the PATH are left out. FastTree is that of Debian; PyPI has VeryFastTree.
 """
@@ -29,11 +29,11 @@ from plltool.tree.splits import rf_distance
 
 TASKS = ("search", "plltool", "iqtree")
 PROGRAMS = ("truth", "plltool", "fasttree", "veryfasttree")
-SEED, N_SITES, MEAN_LENGTH = 1, 1000, 0.03
+SEED, MEAN_LENGTH = 1, 0.03
 MODEL = "GTR+F+G4"
 
 
-def prepare(n_taxa: int, folder: Path, n_sites: int = N_SITES) -> Path:
+def prepare(n_taxa: int, folder: Path, n_sites: int) -> Path:
     """Simulate an alignment, and write it and the true tree, unless they are there."""
     alignment = folder / f"{n_taxa}.fasta"
     if not alignment.exists():
@@ -60,16 +60,17 @@ def write_simulated(alignment: Path, n_taxa: int, n_sites: int) -> None:
     alignment.write_text(format_fasta(list(sequences), list(sequences.values())))
 
 
-def time_search(program: str, alignment: Path, tree: Path) -> dict[str, Any] | None:
+def time_search(program: str, alignment: Path, tree: Path, threads: int, memory: str | None) -> dict[str, Any] | None:
     """Run one search, which writes the tree; None without the program."""
     if program == "plltool":
-        command = ["plltool", "search", alignment, "--model", MODEL, "--effort", "fast", "--threads", "1"]
-        command += ["--seed", "1", "--prefix", alignment.with_suffix(""), "--redo"]
+        command = ["plltool", "search", alignment, "--model", MODEL, "--effort", "fast", "--threads", str(threads)]
+        command += ["--seed", "1", "--prefix", alignment.with_suffix(""), "--redo", "--no-report"]
+        command += ["--memory", memory] if memory else []
     elif program == "fasttree":
         command = ["fasttree", "-gtr", "-gamma", "-nt", "-nopr", "-out", tree, alignment]
     else:
-        command = ["VeryFastTree", "-gtr", "-gamma", "-nt", "-threads", "1", "-double-precision", "-out", tree]
-        command += [alignment]
+        command = ["VeryFastTree", "-gtr", "-gamma", "-nt", "-threads", str(threads), "-double-precision"]
+        command += ["-out", tree, alignment]
     if not is_there(command[0]):
         return None
     spent = run(command)
@@ -104,19 +105,22 @@ def main() -> None:
     parser = make_parser(__doc__, required=True)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--taxa", action="append", type=int, help="default: 2500, 5000 and 10000")
+    parser.add_argument("--sites", type=int, default=1000)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--memory", help="of plltool's conditional likelihoods, as its option takes it")
     parser.add_argument("--task", action="append", choices=TASKS)
     parser.add_argument("--program", action="append", choices=PROGRAMS)
     options = parser.parse_args()
     figures: dict[str, Any] = load(options.output, {"sets": {}})
     for n_taxa in options.taxa or (2500, 5000, 10000):
-        alignment = prepare(n_taxa, options.folder)
+        alignment = prepare(n_taxa, options.folder, options.sites)
         of_set = figures["sets"].setdefault(str(n_taxa), {})
         for task in options.task or TASKS:
             for program in options.program or PROGRAMS:
                 tree = alignment.with_suffix(f".{program}.nwk")
                 found = None
                 if task == "search" and program != "truth":
-                    found = time_search(program, alignment, tree)
+                    found = time_search(program, alignment, tree, options.threads, options.memory)
                 elif task == "plltool" and tree.exists():
                     found = judge_by_plltool(alignment, tree)
                 elif task == "iqtree" and "model" in of_set.get(program, {}):
