@@ -1,8 +1,8 @@
 """A shared library with the C interface of BEAGLE 3.1, which answers by `Instance`, for programs that call BEAGLE.
 
 `build_beagle_library` makes it: it embeds this Python (cffi). Each function of `library.h` turns pointers into arrays
-and calls the method of that name of an instance. An error becomes its code; anything else that goes wrong is printed
-and becomes GENERAL.
+and calls the method of that name of an instance, as the names of its parameters say (`InstanceCall`). An error
+becomes its code; anything else that goes wrong is printed and becomes GENERAL.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import sysconfig
 import tempfile
 import traceback
 from collections.abc import Callable
+from itertools import chain
+from math import prod
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -68,6 +70,28 @@ def build_beagle_library(folder: str | os.PathLike[str], redo: bool = False) -> 
     return path
 
 
+SIZES = {  # of arrays that a client gives, by parameters: what is multiplied, attributes of the instance or numbers
+    "states": "pattern_count",
+    "tipPartials": "pattern_count state_count",
+    "partials": "category_count pattern_count state_count",
+    "eigenVectors": "state_count state_count",
+    "inverseEigenVectors": "state_count state_count",
+    "eigenValues": "eigenvalues",
+    "frequencies": "state_count",
+    "categoryWeights": "category_count",
+    "categoryRates": "category_count",
+    "patternWeights": "pattern_count",
+    "patternPartitions": "pattern_count",
+    "matrix": "category_count state_count state_count",
+    "matrixValues": "items category_count state_count state_count",
+    "operations": "items 7",
+    "partitionOperations": "items 9",
+    "partitionIndices": "partitions",
+    "categoryRatesIndex": "1",
+    "categoryWeightsIndex": "1",
+}
+
+
 class Instances(dict[int, Any]):
     """Each `Instance` that is open, by its handle."""
 
@@ -83,8 +107,9 @@ kept: list[Any] = []  # what C code points to
 def register(ffi: Any) -> None:
     """Define every function of DECLARATIONS."""
     calls = Calls(ffi)
-    for name in re.findall(r"\b(beagle\w+)\(", DECLARATIONS):
-        ffi.def_extern(name=name)(guard(name, getattr(calls, re.sub(r"^beagle", "", name))))
+    for name, parameters in re.findall(r"\bbeagle(\w+)\((.*)\);", DECLARATIONS):
+        function = getattr(calls, name, None) or InstanceCall(calls, name, parameters)
+        ffi.def_extern(name=f"beagle{name}")(guard(f"beagle{name}", function))
 
 
 def guard(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -140,7 +165,7 @@ def eigenvalues(instance: Instance) -> int:
 
 
 class Calls:
-    """The functions, by their names without "beagle"."""
+    """The functions that are more than an `InstanceCall`, by their names without "beagle"."""
 
     def __init__(self, ffi: Any):
         self.ffi = ffi
@@ -152,19 +177,11 @@ class Calls:
         dtype = np.dtype(np.float64 if kind is float else np.int32)
         return np.frombuffer(self.ffi.buffer(pointer, count * dtype.itemsize), dtype=dtype).copy()
 
-    def integers(self, count: int, *pointers: Any) -> list[Any]:
-        return [self.take(pointer, count, int) for pointer in pointers]
-
     def give(self, pointer: Any, values: Any) -> None:
         """Write doubles where a pointer points to, unless it is NULL."""
         if pointer != self.ffi.NULL:
             array = np.ascontiguousarray(values, dtype=np.float64)
             self.ffi.memmove(pointer, array.tobytes(), array.nbytes)
-
-    def clear(self, count: int, *pointers: Any) -> None:
-        """Write what BEAGLE leaves where a likelihood is no number: a client may look there, whatever the code says."""
-        for pointer in pointers:
-            self.give(pointer, np.full(count, np.nan))
 
     def text(self, value: str) -> Any:
         kept.append(self.ffi.new("char[]", value.encode()))
@@ -234,184 +251,52 @@ class Calls:
     def SetCPUThreadCount(self, *_: int) -> None:
         """Threads are a matter of the device."""
 
-    # --- data and model
-
-    def SetTipStates(self, handle: int, tip: int, states: Any) -> None:
-        instances[handle].set_tip_states(tip, self.take(states, instances[handle].pattern_count, int))
-
-    def SetTipPartials(self, handle: int, tip: int, partials: Any) -> None:
-        own = instances[handle]
-        own.set_tip_partials(tip, self.take(partials, own.pattern_count * own.state_count))
-
-    def _partials_size(self, own: Instance) -> int:
-        return own.category_count * own.pattern_count * own.state_count
-
-    def SetPartials(self, handle: int, buffer: int, partials: Any) -> None:
-        own = instances[handle]
-        own.set_partials(buffer, self.take(partials, self._partials_size(own)))
-
-    def GetPartials(self, handle: int, buffer: int, scale: int, out: Any) -> None:
-        self.give(out, instances[handle].get_partials(buffer, scale))
-
-    def SetEigenDecomposition(self, handle: int, index: int, right: Any, left: Any, values: Any) -> None:
-        own, n = instances[handle], instances[handle].state_count
-        size = eigenvalues(own)
-        own.set_eigen_decomposition(index, self.take(right, n * n), self.take(left, n * n), self.take(values, size))
-
-    def SetStateFrequencies(self, handle: int, index: int, values: Any) -> None:
-        instances[handle].set_state_frequencies(index, self.take(values, instances[handle].state_count))
-
-    def SetCategoryWeights(self, handle: int, index: int, values: Any) -> None:
-        instances[handle].set_category_weights(index, self.take(values, instances[handle].category_count))
-
-    def SetCategoryRates(self, handle: int, values: Any) -> None:
-        instances[handle].set_category_rates(self.take(values, instances[handle].category_count))
-
-    def SetCategoryRatesWithIndex(self, handle: int, index: int, values: Any) -> None:
-        instances[handle].set_category_rates_with_index(index, self.take(values, instances[handle].category_count))
-
-    def SetPatternWeights(self, handle: int, values: Any) -> None:
-        instances[handle].set_pattern_weights(self.take(values, instances[handle].pattern_count))
-
-    def SetPatternPartitions(self, handle: int, count: int, partitions: Any) -> None:
-        own = instances[handle]
-        own.set_pattern_partitions(count, self.take(partitions, own.pattern_count, int))
-
-    # --- matrices
-
-    def ConvolveTransitionMatrices(self, handle: int, *arguments: Any) -> None:
-        *lists, n = arguments
-        instances[handle].convolve_transition_matrices(*self.integers(n, *lists))
-
-    def AddTransitionMatrices(self, handle: int, *arguments: Any) -> None:
-        *lists, n = arguments
-        instances[handle].add_transition_matrices(*self.integers(n, *lists))
-
-    def TransposeTransitionMatrices(self, handle: int, *arguments: Any) -> None:
-        *lists, n = arguments
-        instances[handle].transpose_transition_matrices(*self.integers(n, *lists))
-
-    def SetDifferentialMatrix(self, handle: int, index: int, matrix: Any) -> None:
-        self.SetTransitionMatrix(handle, index, matrix, 0.0)
-
-    def UpdateTransitionMatrices(self, handle: int, eigen: int, *arguments: Any) -> None:
-        *lists, lengths, n = arguments
-        instances[handle].update_transition_matrices(eigen, *self.integers(n, *lists), self.take(lengths, n))
-
-    def UpdateTransitionMatricesWithMultipleModels(self, handle: int, *arguments: Any) -> None:
-        *lists, lengths, n = arguments
-        indices = self.integers(n, *lists)
-        instances[handle].update_transition_matrices_with_multiple_models(*indices, self.take(lengths, n))
-
-    def SetTransitionMatrix(self, handle: int, index: int, matrix: Any, padded: float) -> None:
-        own = instances[handle]
-        own.set_transition_matrix(index, self.take(matrix, own.category_count * own.state_count**2), padded)
-
-    def SetTransitionMatrices(self, handle: int, indices: Any, matrices: Any, _padded: Any, n: int) -> None:
-        own = instances[handle]
-        shape = n, own.category_count, own.state_count, own.state_count
-        own.set_transition_matrices(*self.integers(n, indices), self.take(matrices, int(np.prod(shape))).reshape(shape))
-
-    def GetTransitionMatrix(self, handle: int, index: int, out: Any) -> None:
-        self.give(out, instances[handle].get_transition_matrix(index))
-
-    # --- operations and scale factors
-
-    def UpdatePartials(self, handle: int, operations: Any, n: int, cumulative: int) -> None:
-        instances[handle].update_partials(self.take(operations, 7 * n, int), cumulative)
-
-    def UpdatePartialsByPartition(self, handle: int, operations: Any, n: int) -> None:
-        instances[handle].update_partials_by_partition(self.take(operations, 9 * n, int))
-
-    def SetRootPrePartials(self, handle: int, buffers: Any, frequencies: Any, n: int) -> None:
-        instances[handle].set_root_pre_partials(*self.integers(n, buffers, frequencies))
-
-    def UpdatePrePartials(self, handle: int, operations: Any, n: int, cumulative: int) -> None:
-        instances[handle].update_pre_partials(self.take(operations, 7 * n, int), cumulative)
-
-    def WaitForPartials(self, handle: int, buffers: Any, n: int) -> None:
-        instances[handle].wait_for_partials(self.take(buffers, n, int))
-
-    def AccumulateScaleFactors(self, handle: int, indices: Any, n: int, *where: int) -> None:
-        instances[handle].accumulate_scale_factors(self.take(indices, n, int), *where)
-
-    AccumulateScaleFactorsByPartition = AccumulateScaleFactors
-
-    def RemoveScaleFactors(self, handle: int, indices: Any, n: int, *where: int) -> None:
-        instances[handle].remove_scale_factors(self.take(indices, n, int), *where)
-
-    RemoveScaleFactorsByPartition = RemoveScaleFactors
-
-    def ResetScaleFactors(self, handle: int, *where: int) -> None:
-        instances[handle].reset_scale_factors(*where)
-
-    ResetScaleFactorsByPartition = ResetScaleFactors
-
-    def CopyScaleFactors(self, handle: int, to: int, source: int) -> None:
-        instances[handle].copy_scale_factors(to, source)
-
-    def GetScaleFactors(self, handle: int, index: int, out: Any) -> None:
-        self.give(out, instances[handle].get_scale_factors(index))
-
-    # --- likelihoods
-
-    def CalculateRootLogLikelihoods(self, handle: int, *arguments: Any) -> None:
-        *lists, n, out = arguments
-        self.clear(1, out)
-        found = instances[handle].calculate_root_log_likelihoods(*self.integers(n, *lists))
-        if found is not None:
-            self.give(out, found)
-
-    def CalculateRootLogLikelihoodsByPartition(self, handle: int, *arguments: Any) -> None:
-        *lists, partitions, n, count, each, total = arguments
-        self.clear(n, each)
-        self.clear(1, total)
-        indices = [*self.integers(n * count, *lists), self.take(partitions, n, int)]
-        found = instances[handle].calculate_root_log_likelihoods_by_partition(*indices, count)
-        self.give(each, found[0])
-        self.give(total, found[1])
-
-    def CalculateEdgeLogLikelihoods(self, handle: int, *arguments: Any) -> None:
-        lists, n, out = arguments[:8], arguments[8], arguments[9:]
-        self.clear(1, *out)
-        found = instances[handle].calculate_edge_log_likelihoods(*self.integers(n, *lists))
-        for pointer, value in zip(out, found or (), strict=False):
-            self.give(pointer, value)
-
-    def CalculateEdgeLogLikelihoodsByPartition(self, handle: int, *arguments: Any) -> None:
-        lists, partitions, n, count, out = arguments[:8], arguments[8], arguments[9], arguments[10], arguments[11:]
-        self.clear(n, *out[::2])
-        self.clear(1, *out[1::2])
-        indices = [*self.integers(n * count, *lists), self.take(partitions, n, int)]
-        each, total = instances[handle].calculate_edge_log_likelihoods_by_partition(*indices, count)
-        for order in range(len(total)):
-            self.give(out[2 * order], each[:, order])
-            self.give(out[2 * order + 1], total[order])
-
     def CalculateEdgeDerivatives(self, handle: int, *arguments: Any) -> None:
         *lists, weights, n, sites, sums, squares = arguments
-        indices = [*self.integers(n, *lists), self.take(weights, 1, int)]
+        indices = [*(self.take(pointer, n, int) for pointer in lists), self.take(weights, 1, int)]
         found = instances[handle].calculate_edge_derivatives(*indices, want_sites=sites != self.ffi.NULL)
         for pointer, values in zip((sites, sums, squares), found, strict=True):
             self.give(pointer, values)
 
-    def CalculateCrossProductDerivative(self, handle: int, *arguments: Any) -> None:
-        post, pre, rates, weights, lengths, n, sums, _ = arguments
-        indices = [*self.integers(n, post, pre), *self.integers(1, rates, weights)]
-        self.give(sums, instances[handle].calculate_cross_product_derivative(*indices, self.take(lengths, n)))
 
-    def GetLogLikelihood(self, handle: int, out: Any) -> None:
-        self.clear(1, out)
-        self.give(out, instances[handle].get_log_likelihood())
+class InstanceCall:
+    """A function that calls the method of its name of an instance, as its parameters in DECLARATIONS say.
 
-    def GetDerivatives(self, handle: int, *out: Any) -> None:
-        self.clear(1, *out)
-        for pointer, value in zip(out, instances[handle].get_derivatives(), strict=False):
-            self.give(pointer, value)
+    The method gets all that is not `unused`, and arrays by `SIZES`; a `count` is only for those of partitions. What it
+    returns goes where `double*` points to. A client may look there for a likelihood whatever the code says: without one
+    there is NaN, as in BEAGLE.
+    """
 
-    def GetSiteLogLikelihoods(self, handle: int, out: Any) -> None:
-        self.give(out, instances[handle].get_site_log_likelihoods())
+    def __init__(self, calls: Calls, name: str, parameters: str):
+        self._calls, self._name = calls, re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+        kinds = {word: kind for kind, word in (parameter.rsplit(" ", 1) for parameter in parameters.split(", "))}
+        self._words, used = tuple(kinds), [word for word in kinds if not word.startswith("unused")]
+        self._out = [word for word in used if kinds[word] == "double*"]
+        left_out = {"instance", "partitionCount", *self._out, *(() if "partitionIndices" in kinds else ("count",))}
+        self._inputs = [word for word in used if word not in left_out]
+        self._arrays = {
+            word: (int if "int" in kinds[word] else float, SIZES.get(word, "items").split())
+            for word in self._inputs
+            if kinds[word].endswith("*")
+        }
 
-    def GetSiteDerivatives(self, handle: int, *out: Any) -> None:
-        for pointer, values in zip(out, instances[handle].get_site_derivatives(), strict=False):
-            self.give(pointer, values)
+    def __call__(self, *arguments: Any) -> None:
+        given = dict(zip(self._words, arguments, strict=True))
+        n_partitions, give = given.get("partitionCount", 1), self._calls.give
+        for word in self._out:
+            if word.startswith(("sum", "partition")):
+                give(given[word], np.full(n_partitions if word.startswith("partition") else 1, np.nan))
+        own = instances[given["instance"]]
+        known = {"partitions": n_partitions, "items": given.get("count", 1) * n_partitions, "7": 7, "9": 9, "1": 1}
+        known["eigenvalues"] = eigenvalues(own)
+        for word, (kind, sizes) in self._arrays.items():
+            count = prod(known[size] if size in known else getattr(own, size) for size in sizes)
+            given[word] = self._calls.take(given[word], count, kind)
+        method = getattr(own, self._name, None) or getattr(own, self._name.removesuffix("_by_partition"))
+        found = method(*(given[word] for word in self._inputs))
+        if "partitionFirst" in self._out:  # of each order of derivatives, of all partitions and their sum
+            found = chain(*zip(found[0].T, found[1], strict=True))
+        elif len(self._out) == 1 and found is not None:
+            found = [found]
+        for word, values in zip(self._out, found if self._out and found is not None else (), strict=False):
+            give(given[word], values)
