@@ -3,11 +3,11 @@
 from .alignment.alignment import Sequences as Sequences
 from .analyses.ancestral.analysis import AncestralResult as AncestralResult
 from .analyses.ancestral.analysis import ancestral_states as ancestral_states
+from .analyses.concordance.analysis import Concordance as Concordance
 from .analyses.concordance.analysis import concordance as concordance
 from .analyses.concordance.genes import Gene as Gene
 from .analyses.concordance.genes import GenesResult as GenesResult
 from .analyses.concordance.genes import genes as genes
-from .analyses.concordance.result import Concordance as Concordance
 from .analyses.dating.analysis import DateResult as DateResult
 from .analyses.dating.analysis import date as date
 from .analyses.machine.bench.run import Benchmark as Benchmark

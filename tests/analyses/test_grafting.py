@@ -9,7 +9,7 @@ from test_place import COMPONENTS, GAMMA, QUERIES, QUICK, ROWS, STATES, TREE, se
 from tree_samples import sides_of_root
 
 import plltool
-from plltool.analyses.placement import grafting
+from plltool.analyses.placement.analysis import _best_apart, insert_tips
 from plltool.analyses.placement.branches import Places
 from plltool.io.newick_writer import write_newick
 from plltool.run.inputs import as_tree
@@ -104,7 +104,7 @@ def test_queries_that_join_at_the_same_time_are_apart(later, n_kept):
     branches = np.repeat(tree.edges[tips, 0], 2)
     lengths, lnl = np.arange(18.0).reshape(6, 3), np.array([-2.0, -1, -1, -2, -2, -1])
     branches[[0, 3, 4]] = tree.edges[2, 0]  # worse
-    found = grafting._best_apart(tree, Places(np.repeat([0, 1, 2], 2), branches, lengths, lnl))
+    found = _best_apart(tree, Places(np.repeat([0, 1, 2], 2), branches, lengths, lnl))
     assert found.branches.tolist() == tree.edges[tips[:n_kept], 0].tolist()
     assert found.lengths[:, 0].tolist() == [3, 6, 15][:n_kept]
 
@@ -121,7 +121,7 @@ def test_tips_are_inserted_where_they_are_said_to_be():
     tree.lengths[:] = rng.uniform(0.1, 1, tree.n_edges)
     branches = np.array([int(tree.edges[0, 0]), int(tree.edges[4, 0])])
     own = np.array([[0.02, 0.05, 0.3], [0.01, 0.04, 0.2]])
-    made = grafting.insert_tips(tree, ("x", "y", "later"), branches, own)
+    made = insert_tips(tree, ("x", "y", "later"), branches, own)
     assert made.names == (*"abcdef", "x", "y")
     for tip, branch, lengths in zip((6, 7), branches, own, strict=True):
         joint = int(made.neighbours[tip, 0])

@@ -197,7 +197,7 @@ def test_without_the_extra(monkeypatch, package, work):
 def test_extras_are_imported_when_they_are_asked_for():
     code = (
         "import plltool, sys; plltool.search, plltool.ProgressBar, plltool.Supports;"
-        "print({'pandas', 'tqdm', 'IPython', 'plltool.reports.page'} & set(sys.modules))"
+        "print({'pandas', 'tqdm', 'IPython', 'plltool.reports.sections'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"

@@ -17,8 +17,7 @@ from os import PathLike, fspath
 from typing import Any, Unpack
 
 from plltool.alignment.alignment import Sequences
-from plltool.analyses.concordance.analysis import concordance
-from plltool.analyses.concordance.result import Concordance
+from plltool.analyses.concordance.analysis import Concordance, concordance
 from plltool.analyses.search.analysis import search
 from plltool.codec import saved
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, GENE_STAGE, SITE_QUARTETS, VERSION

@@ -10,9 +10,8 @@ from plltool.errors import InputError
 from plltool.io.files import read_content, write_text
 from plltool.progress import log
 from plltool.registry import name_file
-from plltool.reports.page import HTML_BEGIN, TEXT_BEGIN, write_html_page, write_text_page
 from plltool.reports.records import Records
-from plltool.reports.sections import describe_runs
+from plltool.reports.sections import HTML_BEGIN, TEXT_BEGIN, describe_runs, write_html_page, write_text_page
 
 
 @dataclass(frozen=True, repr=False)
