@@ -1,12 +1,18 @@
 """Objects that become arrays and come back."""
 
+import hashlib
 from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
+import plltool
+from plltool import codec
 from plltool.codec import from_arrays, saved, to_arrays
+from plltool.io.checkpoint import FORMAT
 
 
 @saved()
@@ -88,3 +94,16 @@ def test_what_is_not_declared():
         to_arrays([Undeclared()])
     with pytest.raises(ValueError, match="Unknown is no kind"):
         from_arrays({"text": np.frombuffer(b'{"Unknown": []}', np.uint8)})
+
+
+KEPT = 5, "3ed0a102ddf68358"  # the format of checkpoints, and a digest of what they keep of each class
+
+
+def test_checkpoints_that_keep_other_attributes_have_another_format():
+    root = Path(plltool.__file__).parent
+    for path in root.rglob("*.py"):
+        if "@saved(" in path.read_text(encoding="utf-8"):
+            import_module(".".join(path.relative_to(root.parent).with_suffix("").parts))
+    own = {name: kept for name, (cls, kept) in codec._SAVED.items() if cls.__module__.startswith("plltool.")}
+    digest = hashlib.sha256(repr(sorted(own.items())).encode()).hexdigest()[:16]
+    assert (FORMAT, digest) == KEPT, "another digest needs the next number in `plltool/io/checkpoint.py`"
