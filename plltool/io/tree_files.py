@@ -234,7 +234,8 @@ def write_splits(
     `splits` are as in `TreeSet`; of any two that overlap one holds the other. `lengths`, `labels` are of their
     branches, `pendants` (n_taxa,) lengths of those at the tips; a length that is NaN is not written.
     """
-    root, nodes = everyone(len(names)), [*(1 << taxon for taxon in range(len(names))), *splits]
+    root = everyone(len(names) + 1)  # more than all taxa, so that a single tip is not the root
+    nodes = [*(1 << taxon for taxon in range(len(names))), *splits]
     children = {node: sorted(own, key=lambda taxa: taxa & -taxa) for node, own in nest([root, *nodes]).items()}
     texts = zip([*map(written_label, names), *labels], map(written_length, (*pendants, *lengths)), strict=True)
     return join_newick(root, children, {**dict(zip(nodes, map("".join, texts), strict=True)), root: ""})

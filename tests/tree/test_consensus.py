@@ -59,6 +59,13 @@ def test_majority_rule_and_strict_are_those_of_dendropy(path):
     assert sides(write_consensus(consensus(path, "strict"))).keys() == set.intersection(*all_sides)
 
 
+@pytest.mark.parametrize("newick", ["(a);", "(a,b);", "(a,b,c);"])
+def test_the_consensus_of_a_tree_without_splits_is_the_tree(tmp_path, newick):
+    path = tmp_path / "few.nwk"
+    path.write_text(newick)
+    assert write_consensus(consensus(path)) == newick
+
+
 def run_raxml(path, rule, folder):
     command = ["raxmlHPC", "-J", rule, "-z", str(path), "-n", rule, "-m", "GTRCAT", "-p", "1", "-w", str(folder)]
     subprocess.run(command, check=True, capture_output=True, timeout=600)
