@@ -8,6 +8,7 @@ likelihood.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 
 import numpy as np
@@ -139,11 +140,14 @@ class _Survey:
 
 
 def check_outgroup(outgroup: Collection[str], names: Collection[str], whose: str) -> set[str]:
-    """The taxa of an outgroup; InputError unless they are some, but not all, of `names`, which `whose` has."""
-    members = set(outgroup)
+    """The taxa of an outgroup; InputError unless `whose` names have each once, and others."""
+    members, numbers = set(outgroup), Counter(names)
     unknown = sorted(members.difference(names))
     if unknown:
         raise InputError(f"the outgroup's taxon {show_name(unknown[0])} is not in {whose}")
+    repeated = sorted(name for name in members if numbers[name] > 1)
+    if repeated:
+        raise InputError(f"the outgroup's taxon {show_name(repeated[0])} is in {whose} more than once")
     if not 0 < len(members) < len(names):
         raise InputError(f"an outgroup must be some of the taxa, found {len(members)} of {len(names)}")
     return members

@@ -111,6 +111,12 @@ def test_outgroups_that_are_none(outgroup, problem):
         place_outgroup(tree_of("(A:1,B:2,(C:3,(D:4,E:5)90:6)80:7);"), outgroup)
 
 
+@pytest.mark.parametrize("outgroup", [["A"], ["A", "B"]])
+def test_an_outgroup_of_a_taxon_that_is_there_twice(outgroup):
+    with pytest.raises(InputError, match=r"^the outgroup's taxon 'A' is in the tree more than once$"):
+        place_outgroup(tree_of("(A,B,A);"), outgroup)
+
+
 @pytest.mark.parametrize("place_root", [place_midpoint, place_minimal_deviation])
 def test_a_branch_without_a_length_is_refused(place_root):
     with pytest.raises(InputError, match="a branch of the tree has no length"):
