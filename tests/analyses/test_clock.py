@@ -87,6 +87,11 @@ def year_of(date):
     [
         ({"dates": None}, "clock strict: found neither dates of the taxa nor calibrations, expected a table"),
         ({"clock": None}, "dates: found them without a clock, expected --clock strict or relaxed"),
+        ({"clock": None, "dates": None, "tree_prior": "yule"}, "tree prior: found 'yule' without a clock, expected"),
+        (
+            {"clock": None, "dates": None, "clock_priors": plltool.ClockPriors(rate="exponential(3)")},
+            "clock priors: found them without a clock, expected --clock strict or relaxed",
+        ),
         ({"clock": "loose"}, "clock: found 'loose', expected"),
         ({"tree_prior": "yuel"}, "tree prior: found 'yuel', expected constant, exponential, skygrid"),
         ({"tree_prior": "birth-death(1,2)"}, "tree prior: found 'birth-death(1,2)', expected constant"),
@@ -121,6 +126,12 @@ def test_impossible_dates(dated, date, expected):
     rows, dates = dated
     with pytest.raises(InputError, match=re.escape(expected)):
         plltool.sample(rows, "JC", clock="strict", dates=dates | {"v05": date}, options=FEW, device="numpy")
+
+
+def test_dates_that_are_all_unknown(dated):
+    rows, dates = dated
+    with pytest.raises(InputError, match=r"^dates: found only dates that are unknown, expected at least one"):
+        plltool.sample(rows, "JC", clock="strict", dates=dict.fromkeys(dates, "?"), options=FEW, device="numpy")
 
 
 def test_a_taxon_that_the_table_lacks(dated, tmp_path):

@@ -14,7 +14,7 @@ from plltool.analyses.sampling.priors import MOST_IN_PRIOR, Normal, Uniform, par
 from plltool.analyses.sampling.settings import FORMS, SHARES, ClockPriors
 from plltool.analyses.sampling.time_state import CLOCK_RATE, SPREAD, Calibration, TimeNumber, TimeSpace
 from plltool.analyses.sampling.tree_priors import parse_tree_prior
-from plltool.constants import CLOCKS, RELAXED
+from plltool.constants import CLOCKS, RELAXED, TREE_PRIORS
 from plltool.errors import InputError, check_one_of, errors_at, list_names, show_name
 from plltool.io.files import FileName, read_text, source_name
 from plltool.io.table_reader import SampleDate, read_fields
@@ -82,10 +82,15 @@ def choose_clock(
     outgroup: object,
 ) -> ClockChoice | None:
     """The clock, if there is one; InputError for a clock without dates and calibrations, and for what only it has."""
+    priors, usual = (priors or ClockPriors()).canonical(), ClockPriors().canonical()
     if clock is None:
-        for name, given in (("dates", dates), ("calibrations", calibrations)):
-            if given is not None:
-                raise InputError(f"{name}: found them without a clock, expected --clock {' or '.join(CLOCKS)}")
+        wanted = f"without a clock, expected --clock {' or '.join(CLOCKS)}"
+        given = {"dates": dates is not None, "calibrations": calibrations is not None, "clock priors": priors != usual}
+        for name, is_there in given.items():
+            if is_there:
+                raise InputError(f"{name}: found them {wanted}")
+        if tree_prior != TREE_PRIORS[0]:
+            raise InputError(f"tree prior: found {show_name(tree_prior)} {wanted}")
         return None
     check_one_of("clock", clock, CLOCKS)
     if dates is None and calibrations is None:
@@ -93,7 +98,7 @@ def choose_clock(
         raise InputError(f"clock {clock}: found neither dates of the taxa nor calibrations, {wanted}")
     if outgroup is not None:
         raise InputError(f"clock {clock}: found an outgroup, expected none: a clock finds the root")
-    return ClockChoice(clock, dates, calibrations, tree_prior, (priors or ClockPriors()).canonical())
+    return ClockChoice(clock, dates, calibrations, tree_prior, priors)
 
 
 def find_dates(dates: DatesLike, names: Sequence[str]) -> list[SampleDate]:
@@ -103,9 +108,11 @@ def find_dates(dates: DatesLike, names: Sequence[str]) -> list[SampleDate]:
     """
     found, source, missing, _ = match_dates(dates, None, None, names)
     known = [date for date in found.values() if date is not None]
-    if missing or not known:
+    if missing:
         wanted = "expected one of each taxon of the alignment, or ? if it is unknown"
-        raise InputError(f"{source}: found no date of {list_names(missing or list(names))}, {wanted}")
+        raise InputError(f"{source}: found no date of {list_names(missing)}, {wanted}")
+    if not known:
+        raise InputError(f"{source}: found only dates that are unknown, expected at least one that is known")
     unknown = SampleDate(min(own.first for own in known), max(own.last for own in known))
     return [found[name] or unknown for name in names]
 
