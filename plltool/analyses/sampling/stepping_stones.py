@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from os import PathLike
+from os import PathLike, fspath
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -193,7 +193,9 @@ def marginal_likelihood(
             return chains, sampled, interrupted, given.describe(use, work_of(engine))
 
     chains, sampled, interrupted, known = run.ask(attempt)
-    first = _count_burnin(options, setup.tuning, len(sampled))
+    kept = "" if checkpoint is None else f" and kept in {fspath(checkpoint)}"
+    reached = f"interrupted at generation {chains.generation}{kept}" if interrupted else "generations"
+    first = _count_burnin(options, setup.tuning, len(sampled), reached)
     lnls = np.array(sampled[first:]).swapaxes(0, 1)
     whole, alone = estimate(lnls, powers), [estimate(own[None], powers) for own in lnls]
     swaps, remarks = swap_rates(chains.runs), [*remarks_on_data(run.data, run.task.models, brlen)]
@@ -224,12 +226,12 @@ def marginal_likelihood(
     )
 
 
-def _count_burnin(options: StoneOptions, tuning: int, n_samples: int) -> int:
-    """The number of samples that are left out; InputError if too few are left."""
+def _count_burnin(options: StoneOptions, tuning: int, n_samples: int, where: str = "generations") -> int:
+    """The number of samples that are left out; InputError if too few are left, which says `where`."""
     first = max(math.ceil(options.burnin * n_samples), tuning // options.sample_every)
     if n_samples - first < BATCHES:
         found = f"found {max(0, n_samples - first)} samples of each run behind the burn-in"
-        raise InputError(f"generations: {found}, expected at least {BATCHES}")
+        raise InputError(f"{where}: {found}, expected at least {BATCHES}")
     return first
 
 

@@ -1,5 +1,6 @@
 """Marginal likelihoods: the estimate from exact samples, and whole runs against integrals over all lengths."""
 
+import re
 from itertools import product
 
 import numpy as np
@@ -93,8 +94,11 @@ def test_a_run_that_was_stopped_goes_on(tmp_path):
     stones = "plltool.analyses.sampling.stepping_stones"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(f"{stones}.REPORT_SECONDS", 0.0)
-        with pytest.raises(InputError, match="generations: found 0 samples of each run behind the burn-in"):
+        reached = f"interrupted at generation 2 and kept in {tmp_path}: found 0 samples of each run behind the burn-in"
+        with pytest.raises(InputError, match=f"^{re.escape(reached)}"):
             run(checkpoint=tmp_path, listener=stop)
+        with pytest.raises(InputError, match=r"^interrupted at generation 2: found 0 samples"):
+            run(listener=stop)
     again = run(checkpoint=tmp_path)
     assert (again.log_marginal_likelihood, again.runs) == (whole.log_marginal_likelihood, whole.runs)
 
