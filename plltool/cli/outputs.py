@@ -11,6 +11,7 @@ import os
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from glob import escape
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -219,6 +220,10 @@ class Outputs:
             path.unlink(missing_ok=True)
         if stale:
             _log.info("removed, from an earlier run: %s", ", ".join(map(str, stale)))
+        for path in (path for row in rows for path in self._paths(row)):
+            of_killed = f".{escape(path.name[:100])}.{'[a-z0-9_]' * 8}"  # what a run leaves that is killed as it writes
+            for left in path.parent.glob(of_killed):
+                left.unlink(missing_ok=True)
 
     def describe(self, tree: str = "") -> list[str]:
         """A line for each file that was written, in the order of the table, the log last; without files, the tree."""

@@ -45,6 +45,26 @@ def test_consensus(plltool, trees):
     assert plltool("trees", "consensus", "nowhere").exit_code == 1
 
 
+def test_what_a_killed_run_has_left_is_removed(plltool, trees, tmp_path, monkeypatch):
+    tree = tmp_path / "best.nwk"
+    tree.write_text("((a:1,b:1):1,c:1,d:1);")
+
+    def die(*_):
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.replace", die)
+        patch.setattr("os.unlink", die)
+        plltool("support", tree, trees, "--prefix", tmp_path / "r[1]")
+    (partial,) = tmp_path.glob(".r*")
+    others = [tmp_path / ".r[1].support.nwk.swp", tmp_path / ".r1.support.nwk.abcdefgh"]
+    for path in others:
+        path.write_text("an editor's")
+    plltool("support", tree, trees, "--prefix", tmp_path / "r[1]", status=0)
+    assert not partial.exists()
+    assert all(path.exists() for path in others)
+
+
 def test_support(plltool, trees, tmp_path):
     tree = tmp_path / "best.nwk"
     tree.write_text("((a:1,b:1):1,c:1,d:1);")
