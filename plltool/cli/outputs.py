@@ -273,6 +273,8 @@ def claim_files(
             raise InputError(f"{path}: cannot write the file: it is a folder")
         if _identify(path) in read:
             raise InputError(f"{path}: cannot write the file: the command reads it")
+        if path.is_symlink() and os.readlink(path).startswith("/proc/") and path.exists():  # to replace it harms others
+            raise InputError(f"{path}: cannot write the file: it stands for an open file, expected that file's name")
         if path.exists() and not redo and path not in may_go:
             other = ", --prefix names other files" if path in by_prefix else ""
             hint = ", expected the name of a new file" if redo is None else f"; --redo replaces it{other}"

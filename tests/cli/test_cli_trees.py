@@ -1,6 +1,7 @@
 """The commands that take trees only: distances, consensus, supports."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +44,16 @@ def test_consensus(plltool, trees):
     assert plltool("trees", "consensus", trees).stdout == "(a:1.0,b:1.0,(c:1.0,d:1.0)66.6667:2.0);\n"
     assert plltool("trees", "consensus", trees, "--rule", "strict").stdout == "(a:1.0,b:1.0,c:1.0,d:1.0);\n"
     assert plltool("trees", "consensus", "nowhere").exit_code == 1
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open files have no names here")
+def test_standard_output_that_goes_to_a_file_is_not_replaced(plltool, trees, tmp_path):
+    link = tmp_path / "stdout"  # as /dev/stdout is one
+    with (tmp_path / "x.nwk").open("w") as stream:
+        link.symlink_to(f"/proc/self/fd/{stream.fileno()}")
+        done = plltool("trees", "consensus", trees, "--output", link, "--redo", status=1)
+        assert "stdout: cannot write the file: it stands for an open file, expected that file's name" in done.stderr
+        assert link.is_symlink()
 
 
 def test_what_a_killed_run_has_left_is_removed(plltool, trees, tmp_path, monkeypatch):
