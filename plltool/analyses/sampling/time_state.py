@@ -310,7 +310,7 @@ class TimeSpace(StateSpace):
         total += math.fsum(clade.log_density(time.heights[node]) for clade, node in pairs)
         if self.is_relaxed:
             spread, logs = time.numbers[k - 1], np.log(time.rates[1:])
-            scores = (logs + spread**2 / 2.0) / spread
+            scores = self.scores(time)
             total -= float(logs.sum() + scores @ scores / 2.0)
             total -= len(logs) * math.log(spread * math.sqrt(2.0 * math.pi))
         return total if math.isfinite(total) else -math.inf
@@ -322,8 +322,14 @@ class TimeSpace(StateSpace):
     def coordinates(self, time: TimePoint) -> FloatArray:
         """(n_coordinates,) of heights, numbers and rates."""
         numbers = [own.coordinate(value) for own, value in zip(self.numbers, time.numbers, strict=True)]
-        rates = np.log(time.rates[1:]) if self.is_relaxed else ()
-        return np.concatenate([coordinates_of_heights(time.rooted, time.heights), numbers, rates])
+        return np.concatenate([coordinates_of_heights(time.rooted, time.heights), numbers, self.scores(time)])
+
+    def scores(self, time: TimePoint) -> FloatArray:
+        """(n_nodes - 1,) the coordinates x of rates, which are standard normal: log m = s x - s^2 / 2."""
+        if not self.is_relaxed:
+            return np.zeros(0)
+        spread = time.numbers[1]
+        return np.asarray(np.log(time.rates[1:]) / spread + spread / 2.0)
 
     def moved_to(self, time: TimePoint, coordinates: FloatArray) -> TimePoint | None:
         """The same tree with other coordinates; None if they are out of all bounds."""
@@ -335,13 +341,14 @@ class TimeSpace(StateSpace):
             return None
         pairs = zip(self.numbers, coordinates[n : n + k].tolist(), strict=True)
         numbers = tuple(own.at(value) for own, value in pairs)
-        rates = [1.0, *np.exp(coordinates[n + k :]).tolist()] if self.is_relaxed else []
+        spread = numbers[1] if self.is_relaxed else 0.0
+        rates = [1.0, *np.exp(spread * coordinates[n + k :] - spread**2 / 2.0).tolist()] if self.is_relaxed else []
         return time._replace(heights=heights, numbers=numbers, rates=rates)
 
     def log_jacobian(self, time: TimePoint) -> float:
         """log |dy / dz| of heights, numbers and rates in the coordinates."""
         numbers = (own.log_jacobian(value) for own, value in zip(self.numbers, time.numbers, strict=True))
-        rates = float(np.log(time.rates[1:]).sum()) if self.is_relaxed else 0.0
+        rates = float(np.log(time.numbers[1] * np.array(time.rates[1:])).sum()) if self.is_relaxed else 0.0
         return log_jacobian(time.rooted, time.heights) + math.fsum(numbers) + rates
 
     def slopes(self, state: State, heat: float) -> FloatArray:
@@ -364,10 +371,10 @@ class TimeSpace(StateSpace):
         of_numbers[0] += by_rate.sum()
         of_rates = np.zeros(0)
         if self.is_relaxed:
-            spread = numbers[1]
-            deviations = np.log(time.rates[1:]) + spread**2 / 2.0
-            of_rates = heat * (by_rate[1:] - deviations / spread**2 - 1.0) + 1.0
-            of_numbers[1] += float((deviations**2 / spread**2 - deviations - 1.0).sum())
+            spread, scores = numbers[1], self.scores(time)
+            turns = spread * (scores - spread)  # slopes of the logarithms of rates in the coordinate of the spread
+            of_rates = spread * (heat * by_rate[1:] + 1.0 - heat) - heat * scores
+            of_numbers[1] += float(by_rate[1:] @ turns + (1.0 / heat - 1.0) * (1.0 + turns).sum())
         gain = np.array([own.is_positive for own in self.numbers]) * (1.0 - 2.0 * bounded)
         at_heights = coordinate_slopes(time.rooted, time.heights, heat * of_heights)
         return np.concatenate([at_heights, heat * of_numbers + gain, of_rates])
