@@ -319,13 +319,17 @@ def test_least_length():
     assert least_length([compress(alignment)] * 2) == pytest.approx(4 / 3)
 
 
-def test_trees_in_time_begin_with_few_changes():
+IN_YEARS = "(((((a:1,b:2):1,c:4):1,d:6):1,e:8):1,f:10);"
+
+
+@pytest.mark.parametrize("start", ["parsimony", IN_YEARS], ids=["parsimony", "years"])
+def test_trees_in_time_begin_with_few_changes(start):
     """Far from them all lengths may reach their bound, where the likelihood says no more of the rate."""
     rng = np.random.default_rng(4)
     row, dates = rng.choice(list("ACGT"), 3000), {name: 2000.0 + number for number, name in enumerate("abcdef")}
     rows = {name: "".join(row[:-2]) + number for name, number in zip(dates, ENDS, strict=True)}
     options = plltool.SampleOptions(generations=5, runs=1, chains=1, sample_every=5)
-    found = plltool.sample(rows, "JC", options=options, clock="strict", dates=dates, start="parsimony", **ALONE)
+    found = plltool.sample(rows, "JC", options=options, clock="strict", dates=dates, start=start, **ALONE)
     first = found.samples.numbers()[0, 0, found.samples.columns.index("TL")]
     assert 1 / 3000 < first < 10 / 3000
 

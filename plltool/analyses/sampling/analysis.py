@@ -336,6 +336,9 @@ def sample(
     )
 
 
+LONGEST_START = 10.0  # of a given tree, in `least_length`; a longer one beside a clock may be in years, and is scaled
+
+
 def least_length(parts: Sequence[Patterns]) -> float:
     """The changes per site that any tree needs: one less than the states that a site shows, ambiguous ones left out."""
     changes = 0.0
@@ -399,9 +402,13 @@ def prepare(
     recorded = recorded_item(run.checkpoint, TUNING)
     tuning = options.tuning if recorded is None else int(recorded)
     starts = list(map(from_tree, trees))
-    if clock is not None and first in START_KINDS:
+    if clock is not None:
         whole = least_length(run.task.parts)
-        starts = [(topology, [length * whole / sum(lengths) for length in lengths]) for topology, lengths in starts]
+        most = LONGEST_START * whole if isinstance(first, Tree) else 0.0
+        starts = [
+            (topology, [length * whole / total for length in lengths] if (total := sum(lengths)) > most else lengths)
+            for topology, lengths in starts
+        ]
     setup = RunSetup(space, run.task.parts, starts, options, tuning, run.task.seed, powers)
     names = "runs", "chains", "temperature", "sample_every", "prior_only"
     identity = {
