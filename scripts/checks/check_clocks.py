@@ -177,8 +177,8 @@ def check_speed(asked: argparse.Namespace) -> tuple[dict[str, Any], bool]:
     options = plltool.SampleOptions(asked.generations, 1, asked.chains, sample_every=10, burnin=0.25)
     make = runs.make_time_moves
     for kind, keeps in (("all moves", True), ("without trajectories", False)):
-        runs.make_time_moves = lambda space, keeps=keeps: [
-            move for move in make(space) if keeps or not isinstance(move, HamiltonianStep)
+        runs.make_time_moves = lambda space, n_sites, keeps=keeps: [
+            move for move in make(space, n_sites) if keeps or not isinstance(move, HamiltonianStep)
         ]
         began = time.process_time()
         found = plltool.sample(

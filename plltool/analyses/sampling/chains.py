@@ -34,7 +34,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from plltool.analyses.sampling.joint_moves import Directions, LearntMove
+from plltool.analyses.sampling.joint_moves import Learnt, LearntMove
 from plltool.analyses.sampling.moves import Move
 from plltool.analyses.sampling.state import (
     ALL_NODES,
@@ -190,7 +190,7 @@ class RunState:
     swaps_accepted: IndexArray
     # what each chain's state is made of, see `StateSpace.point`, as it was saved; none while the chains go on
     points: list[tuple[Any, ...]]
-    directions: Directions | None  # of all moves of the run that learn them, if it has any
+    directions: Learnt | None  # of all moves of the run that learn them, if it has any
     schedule: np.random.Generator  # draws the kinds of moves, for all runs
     rng: np.random.Generator  # draws all else
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -86,29 +87,38 @@ LARGEST_CHANGE = 50.0  # of a logarithm; larger ones lead out of all bounds
 LARGEST_DRIFT = 2.0  # in standard deviations of the random part; far from the hills, where slopes say little
 FIRST_STATES = 200  # before the covariance is used; until then it is a small multiple of the identity
 FIRST_DEVIATION = 0.05
-SHRINKAGE = 5.0  # states for each coordinate that halve correlations
+
+
+class Learnt(ABC):
+    """What the chains of a run learn together while steps are tuned."""
+
+    @abstractmethod
+    def learn(self, points: Iterable[Any]) -> None:
+        """Take some points into account."""
+
+    @abstractmethod
+    def forget(self) -> None:
+        """Leave out the states so far, on the way from where chains began."""
 
 
 @saved()
 @dataclass(eq=False)
-class Directions:
-    """The covariance of the coordinates of states, which the chains of a run learn together while steps are tuned."""
+class Directions(Learnt):
+    """The covariance of the coordinates of states."""
 
     n_states: int  # number of states learnt from
-    # whether correlations shrink as long as there are few states for each coordinate, so that no direction is lost
-    shrinks: bool
     sums: FloatArray  # (n,) of their points
     products: FloatArray  # (n, n) of the products of these
     mean: FloatArray | None  # (n,) of the points; None before enough states are known
     factor: FloatArray  # (n, n) a root of the covariance
 
     @classmethod
-    def of_size(cls, n: int, shrinks: bool = False) -> Directions:
+    def of_size(cls, n: int) -> Directions:
         """With which a run begins."""
-        return cls(0, shrinks, np.zeros(n), np.zeros((n, n)), None, FIRST_DEVIATION * np.eye(n))
+        return cls(0, np.zeros(n), np.zeros((n, n)), None, FIRST_DEVIATION * np.eye(n))
 
     def learn(self, points: Iterable[FloatArray]) -> None:
-        """Take some points into account; draw with the covariance of all so far, once they are enough."""
+        """Take some points (n,) into account; draw with the covariance of all so far, once they are enough."""
         for point in points:
             self.n_states += 1
             self.sums = self.sums + point
@@ -116,14 +126,11 @@ class Directions:
         if self.n_states >= FIRST_STATES:
             self.mean = self.sums / self.n_states
             covariance = self.products / self.n_states - np.outer(self.mean, self.mean)
-            if self.shrinks:
-                kept = self.n_states / (self.n_states + SHRINKAGE * len(self.mean))
-                covariance = kept * covariance + (1.0 - kept) * np.diag(np.diag(covariance))
             found = np.linalg.cholesky(covariance + LEAST_VARIANCE * np.eye(len(self.mean)))
             self.factor = np.asarray(found, dtype=np.float64)
 
     def forget(self) -> None:
-        """Leave out the states so far, on the way from where chains began; draws go on as they are for a while."""
+        """Leave out the states so far; draws go on as they are for a while."""
         self.n_states, self.sums, self.products = 0, 0.0 * self.sums, 0.0 * self.products
 
 
@@ -131,11 +138,11 @@ class Directions:
 class LearntMove(Move):
     """A move along directions that states have shown."""
 
-    directions: Directions
+    directions: Learnt
 
     @abstractmethod
-    def point(self, state: State) -> FloatArray:
-        """(n,) the coordinates of a state."""
+    def point(self, state: State) -> Any:
+        """What is learnt from a state."""
 
 
 class JointMove(LearntMove):
@@ -144,6 +151,8 @@ class JointMove(LearntMove):
     Hastings ratios have a factor |dx'/dz'| / |dx/dz| of Jacobians: the product of all shares, alpha, pinv (1 - pinv)
     and length^K, at z' over those at z; relative lengths do not change.
     """
+
+    directions: Directions
 
     def point(self, state: State) -> FloatArray:
         """(n,) the coordinates of a state: its parameters', and the logarithm of the tree's length."""

@@ -22,6 +22,7 @@ from plltool.analyses.sampling.moves import TABLE, Move, make_group
 from plltool.analyses.sampling.parameters import FACTORS, SHARES
 from plltool.analyses.sampling.settings import SampleOptions
 from plltool.analyses.sampling.state import Sample, StateSpace
+from plltool.analyses.sampling.time_mass import UsualTimes
 from plltool.analyses.sampling.time_moves import TimeNumberMove
 from plltool.analyses.sampling.time_state import TimeSpace
 from plltool.analyses.sampling.topology_moves import FitchSets
@@ -38,8 +39,8 @@ from plltool.seeds import SAMPLING, generator
 TIME_VALUES_FACTOR = 4.0  # of the weights of parameters, which no joint move has beside a clock
 
 
-def make_time_moves(space: TimeSpace) -> list[Move]:
-    """The moves of time trees."""
+def make_time_moves(space: TimeSpace, n_sites: float = 0.0) -> list[Move]:
+    """The moves of time trees; trajectories are made for data of some sites."""
     made, n = make_group("time", space), len(space.numbers)
     for number in range(n):
         made.append(TimeNumberMove(space, TABLE["time_moves.TimeNumberMove"]["weight"] / n, number))
@@ -47,17 +48,18 @@ def make_time_moves(space: TimeSpace) -> list[Move]:
         made += make_group("tips", space)
     if space.is_relaxed:
         made += make_group("rates", space)
-    return [*made, *make_group("times", space, Directions.of_size(space.n_coordinates, shrinks=True))]
+    return [*made, *make_group("times", space, UsualTimes(n_sites))]
 
 
-def make_moves(space: StateSpace, parts: Sequence[Patterns]) -> list[Move]:
+def make_moves(space: StateSpace, parts: Sequence[Patterns], prior_only: bool = False) -> list[Move]:
     """The moves of trees and of each parameter; `parts` are the data by which some are informed."""
     factor, of_values = TIME_VALUES_FACTOR if isinstance(space, TimeSpace) else 1.0, []
     for number, parameter in enumerate(space.parameters):
         group = "shares" if parameter.kind in SHARES else "factors" if parameter.kind in FACTORS else parameter.kind
         of_values += make_group(group, space, number, factor=factor)
     if isinstance(space, TimeSpace):
-        return [*make_time_moves(space), *of_values]
+        n_sites = 0.0 if prior_only else float(sum(part.weights.sum() for part in parts))
+        return [*make_time_moves(space, n_sites), *of_values]
     made = make_group("lengths", space)
     if len(space.names) > 3:
         made += [*make_group("topology", space), *make_group("parsimony", space, FitchSets(parts))]
@@ -102,7 +104,10 @@ class RunSetup:
     @property
     def move_weights(self) -> dict[str, float]:
         """By the names of the moves, in the order of the counts of chains."""
-        return {move.name: move.weight for move in make_moves(self.space, self.parts)}
+        return {move.name: move.weight for move in self._moves()}
+
+    def _moves(self) -> list[Move]:
+        return make_moves(self.space, self.parts, self.options.prior_only)
 
     def open(self, n_runs: int, hardware: Hardware) -> tuple[DeviceUse, Likelihoods, Holder | None]:
         """An engine with room for the chains of some runs, unless the prior is sampled."""
@@ -121,7 +126,7 @@ class RunSetup:
         """The chains of some runs, where they begin."""
         n, options = self.options.chains, self.options
         return Chains(
-            [make_moves(self.space, self.parts) for _ in runs],
+            [self._moves() for _ in runs],
             likelihoods,
             [self.space.start(*start) for run in runs for start in self.starts[run * n : (run + 1) * n]],
             Heated(options.temperature, n, self.powers),

@@ -10,6 +10,7 @@ import numpy as np
 from plltool.analyses.sampling.joint_moves import LearntMove
 from plltool.analyses.sampling.moves import Move, draw_factor
 from plltool.analyses.sampling.state import ALL_NODES, Proposal, Slopes, State
+from plltool.analyses.sampling.time_mass import LearntTimes, UsualTimes
 from plltool.analyses.sampling.time_state import TimeSpace, time_of
 from plltool.analyses.sampling.tree import ROOT, Topology, draw_below_top, interchange, is_legal, prune, regraft
 from plltool.arrays import FloatArray
@@ -24,51 +25,59 @@ class TimeMove(Move):
 class HamiltonianStep(LearntMove):
     """Hamiltonian Monte Carlo (Neal 2011) of heights, numbers and rates in their coordinates z, on a fixed topology.
 
-    A chain of heat h has the density f(z) = posterior(y(z))^h |dy/dz|. With the learnt covariance L L^T for the inverse
-    of the mass, z = L w, and momenta p are standard normal. A trajectory has `legs` steps of the leapfrog integrator:
-    p += e/2 L^T s(z), z += e L p, p += e/2 L^T s(z), where s are the slopes of log f. Its map of (w, p), followed by
-    p -> -p, is its own inverse and keeps volumes, so the Hastings ratio is
+    A chain of heat h has the density f(z) = posterior(y(z))^h |dy/dz|. With the inverse L L^T of the mass, which
+    depends on the topology alone (`UsualTimes`), z = L w, and momenta p are standard normal. A trajectory has `legs`
+    steps of the leapfrog integrator: p += e/2 L^T s(z), z += e L p, p += e/2 L^T s(z), s the slopes of log f. Its map
+    of (w, p), followed by p -> -p, is its own inverse and keeps volumes, so the Hastings ratio is
     exp((|p|^2 - |p'|^2) / 2) |dy'/dz'| / |dy/dz|. Each trajectory draws its step e uniformly from 0.8 to 1.2 times the
     tuned one, independently of the state, so that no orbit repeats for ever.
     """
 
     space: TimeSpace
+    directions: UsualTimes
     legs = 6
 
     def ask(self, state: State, rng: np.random.Generator) -> Slopes:
         return Slopes(state.topology.n_nodes)
 
-    def point(self, state: State) -> FloatArray:
-        return self.space.coordinates(time_of(state))
+    def point(self, state: State) -> LearntTimes:
+        time = time_of(state)
+        numbers = [own.coordinate(value) for own, value in zip(self.space.numbers, time.numbers, strict=True)]
+        return LearntTimes(time.rooted.splits(), time.heights, np.array(numbers))
 
     @np.errstate(all="ignore")  # of trajectories that lead out of all bounds, which are refused
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         size = step * float(rng.uniform(0.8, 1.2))
         momentum = rng.standard_normal(self.space.n_coordinates)
         log_ratio = float(momentum @ momentum) / 2.0 - self.space.log_jacobian(time_of(state))
-        return self._go(state, momentum + size / 2.0 * self._force(state, heat), size, log_ratio)
+        factor = self.directions.factor(self.space, time_of(state)) / math.sqrt(heat)
+        return self._go(state, momentum + size / 2.0 * self._force(state, heat, factor), size, factor, log_ratio)
 
     @np.errstate(all="ignore")
     def go_on(self, proposal: Proposal, reached: State, heat: float) -> Proposal | None:
-        momentum, size = proposal.trajectory
-        return self._go(reached, momentum + size * self._force(reached, heat), size, proposal.log_ratio)
+        momentum, size, factor = proposal.trajectory
+        momentum = momentum + size * self._force(reached, heat, factor)
+        return self._go(reached, momentum, size, factor, proposal.log_ratio)
 
     @np.errstate(all="ignore")
     def log_ratio(self, old: State, proposal: Proposal, new: State, step: float, heat: float) -> float:
-        momentum, size = proposal.trajectory
-        last = momentum + size / 2.0 * self._force(new, heat)
+        momentum, size, factor = proposal.trajectory
+        last = momentum + size / 2.0 * self._force(new, heat, factor)
         return proposal.log_ratio - float(last @ last) / 2.0 + self.space.log_jacobian(time_of(new))
 
-    def _force(self, state: State, heat: float) -> FloatArray:
-        return np.asarray(self.space.slopes(state, heat) @ self.directions.factor)
+    def _force(self, state: State, heat: float, factor: FloatArray) -> FloatArray:
+        return np.asarray(self.space.slopes(state, heat) @ factor)
 
-    def _go(self, state: State, momentum: FloatArray, size: float, log_ratio: float) -> Proposal | None:
+    def _go(
+        self, state: State, momentum: FloatArray, size: float, factor: FloatArray, log_ratio: float
+    ) -> Proposal | None:
         """The next point of a trajectory. All CLAs are made again: those that are there belong to its first point."""
-        time = self.space.moved_to(time_of(state), self.point(state) + size * (self.directions.factor @ momentum))
+        coordinates = self.space.coordinates(time_of(state)) + size * (factor @ momentum)
+        time = self.space.moved_to(time_of(state), coordinates)
         if time is None:
             return None
         question = Slopes(state.topology.n_nodes)
-        proposal = self.space.propose(state, time, log_ratio, question=question, trajectory=(momentum, size))
+        proposal = self.space.propose(state, time, log_ratio, question=question, trajectory=(momentum, size, factor))
         return proposal._replace(stale=ALL_NODES)
 
 

@@ -351,9 +351,17 @@ class TimeSpace(StateSpace):
         rates = float(np.log(time.numbers[1] * np.array(time.rates[1:])).sum()) if self.is_relaxed else 0.0
         return log_jacobian(time.rooted, time.heights) + math.fsum(numbers) + rates
 
+    def number_slopes(self, time: TimePoint) -> tuple[FloatArray, TreeDensity]:
+        """(K,) slopes of log prior in the coordinates of numbers, without those by rates; and the tree's density."""
+        k, tree, numbers = self.n_clock, self._tree_density(time), time.numbers
+        found = np.array([own.slope(value) for own, value in zip(self.numbers, numbers, strict=True)])
+        bounded = np.array([value / own.high for own, value in zip(self.numbers, numbers, strict=True)])
+        found[k:] += tree.of_numbers * (1.0 - bounded[k:]) + self.tree_prior.log_prior(numbers[k:])[1]
+        return found, tree
+
     def slopes(self, state: State, heat: float) -> FloatArray:
         """(n_coordinates,) slopes of heat (lnL + log prior) + log |dy / dz|, with those in lengths in `State.known`."""
-        time, k = time_of(state), self.n_clock
+        time = time_of(state)
         top, numbers = time.rooted.top, time.numbers
         of_data = np.reshape(state.answer.values, (-1, DERIVATIVE_VALUES))[:, 1]
         by_gap = np.append(0.0, of_data)[time.branches] * self._rates(time)
@@ -361,13 +369,10 @@ class TimeSpace(StateSpace):
         by_rate = by_gap * time.gaps  # slopes in the logarithms of rates
         of_heights = -by_gap
         np.add.at(of_heights, time.rooted.parent, by_gap)
-        tree = self._tree_density(time)
+        of_numbers, tree = self.number_slopes(time)
         of_heights[self.n_tips :] += tree.of_heights
         for clade, node in zip(self.calibrations, self._calibrated(time.rooted) or (), strict=True):
             of_heights[node] += clade.slope(time.heights[node])
-        of_numbers = np.array([own.slope(value) for own, value in zip(self.numbers, numbers, strict=True)])
-        bounded = np.array([value / own.high for own, value in zip(self.numbers, numbers, strict=True)])
-        of_numbers[k:] += tree.of_numbers * (1.0 - bounded[k:]) + self.tree_prior.log_prior(numbers[k:])[1]
         of_numbers[0] += by_rate.sum()
         of_rates = np.zeros(0)
         if self.is_relaxed:
@@ -375,7 +380,8 @@ class TimeSpace(StateSpace):
             turns = spread * (scores - spread)  # slopes of the logarithms of rates in the coordinate of the spread
             of_rates = spread * (heat * by_rate[1:] + 1.0 - heat) - heat * scores
             of_numbers[1] += float(by_rate[1:] @ turns + (1.0 / heat - 1.0) * (1.0 + turns).sum())
-        gain = np.array([own.is_positive for own in self.numbers]) * (1.0 - 2.0 * bounded)
+        pairs = zip(self.numbers, numbers, strict=True)
+        gain = np.array([own.is_positive * (1.0 - 2.0 * value / own.high) for own, value in pairs])
         at_heights = coordinate_slopes(time.rooted, time.heights, heat * of_heights)
         return np.concatenate([at_heights, heat * of_numbers + gain, of_rates])
 

@@ -261,6 +261,19 @@ def log_jacobian(rooted: Topology, heights: Sequence[float]) -> float:
     return total
 
 
+def height_slopes(rooted: Topology, heights: Sequence[float]) -> FloatArray:
+    """(n_nodes, n - 1) dh / dz: of each node that of its parent times its ratio, and its own, see `log_jacobian`."""
+    n, lower = rooted.n_taxa, lower_bounds(rooted, heights)
+    found = np.zeros((rooted.n_nodes, n - 2))
+    for node in reversed(rooted.postorder()):
+        up, share = heights[node] - lower[node], 0.0
+        if node != rooted.top:
+            share = up / (heights[rooted.parent[node]] - lower[node])
+            found[node] = share * found[rooted.parent[node]]
+        found[node, node - n] = up * (1.0 - share)
+    return found
+
+
 def coordinate_slopes(rooted: Topology, heights: Sequence[float], slopes: FloatArray) -> FloatArray:
     """(n - 1,) slopes of a function plus `log_jacobian` in the coordinates, from its slopes (n_nodes,) in the heights.
 

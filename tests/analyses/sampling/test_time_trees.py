@@ -31,6 +31,7 @@ from plltool.analyses.sampling.chains import Chains, EngineLikelihoods, Heated, 
 from plltool.analyses.sampling.priors import Gamma, LogNormal, Normal
 from plltool.analyses.sampling.runs import make_time_moves
 from plltool.analyses.sampling.state import ALL_NODES, COLUMNS, Proposal, Slopes
+from plltool.analyses.sampling.time_mass import OF_TIMES, UsualTimes
 from plltool.analyses.sampling.time_moves import HeightDraw, NarrowExchange, RootHeight, SubtreeSlide, WideRegraft
 from plltool.analyses.sampling.time_state import Calibration, TimeNumber
 from plltool.analyses.sampling.tree import (
@@ -357,7 +358,8 @@ def follow(move, likelihoods, state, momentum, heat):
     for _ in range(move.legs - 1):
         proposal = move.go_on(proposal, likelihoods.ask([proposal])[0], heat)
     end = likelihoods.ask([proposal])[0]
-    last = proposal.trajectory[0] + move.step / 2 * move.directions.factor.T @ move.space.slopes(end, heat)
+    momentum, _, factor = proposal.trajectory
+    last = momentum + move.step / 2 * factor.T @ move.space.slopes(end, heat)
     return end, last, move.log_ratio(state, proposal, end, move.step, heat)
 
 
@@ -371,12 +373,13 @@ def test_trajectories_lead_back(relaxed, heat):
     space, rng = make_time_space(relaxed=relaxed), np.random.default_rng(4)
     move = next(move for move in make_time_moves(space) if "trajectory" in move.name)
     move.step = 0.2
-    move.directions.learn(move.point(draw_state(space, rng)) for _ in range(200))
+    move.directions.learn(move.point(draw_state(space, rng)) for _ in range(20))
     begin, momentum = draw_state(space, rng), rng.standard_normal(space.n_coordinates)
     end, last, ratio = follow(move, Likelihoods(), begin, momentum, heat)
     back, first, inverse = follow(move, Likelihoods(), end, -last, heat)
-    assert np.abs(move.point(end) - move.point(begin)).max() > 0.05, "else nothing is tested"
-    np.testing.assert_allclose(move.point(back), move.point(begin), atol=1e-9)
+    ends = [space.coordinates(state.time) for state in (begin, end, back)]
+    assert np.abs(ends[1] - ends[0]).max() > 0.05, "else nothing is tested"
+    np.testing.assert_allclose(ends[2], ends[0], atol=1e-9)
     np.testing.assert_allclose(first, -momentum, atol=1e-9)
     assert inverse == pytest.approx(-ratio, abs=1e-9)
     errors = []
@@ -384,6 +387,66 @@ def test_trajectories_lead_back(relaxed, heat):
         end, _, ratio = follow(move, Likelihoods(), begin, momentum, heat)
         errors.append(heat * (end.log_posterior - begin.log_posterior) + ratio)
     assert abs(errors[1]) < abs(errors[0]) / 4 < 0.01
+
+
+@pytest.mark.parametrize("relaxed", [False, True])
+def test_masses_are_what_data_and_priors_know(relaxed):
+    """The inverse of the covariance, with slopes of all log-lengths by differences; rel 1e-6 of the largest element."""
+    rng = np.random.default_rng(3)
+    space, learnt = make_time_space(relaxed=relaxed), UsualTimes(200.0)
+    move = next(move for move in make_time_moves(space) if "trajectory" in move.name)
+    state = draw_state(space, rng)
+    learnt.learn([move.point(state)] * 3)
+    time = learnt.usual(space, state.time)
+    time = time._replace(rates=[math.exp(-(time.numbers[1] ** 2) / 2)] * 10 if relaxed else [])  # scores of 0
+    z, step, n = space.coordinates(time), 1e-6, len(space.names) - 1
+    below = [node for node in range(1, 10) if time.gaps[node] > 0]
+
+    def logs(at):
+        moved = space.moved_to(time, at)
+        gaps = np.log(moved.gaps[below])
+        return gaps, gaps + math.log(moved.numbers[0]) + (np.log(moved.rates)[below] if relaxed else 0.0)
+
+    pairs = [(logs(z + step * e), logs(z - step * e)) for e in np.eye(len(z))]
+    of_gaps, of_lengths = ([(high[k] - low[k]) / (2 * step) for high, low in pairs] for k in range(2))
+    lengths = time.numbers[0] * time.gaps[below]
+    known = 200.0 * lengths / (1.0 + lengths) ** 2
+    expected = np.array(of_lengths) * known @ np.transpose(of_lengths) + OF_TIMES * np.array(of_gaps) @ np.transpose(
+        of_gaps
+    )
+    own = np.concatenate([[0.5] * n, [1 / RATE.deviation**2], [1.0] * (len(z) - n - 1)])
+    expected += np.diag(own)
+    factor = learnt.factor(space, state.time)
+    found = np.linalg.inv(factor @ factor.T)
+    numbers = range(n + 1, n + len(space.numbers))  # whose precisions are differences of their own
+    others = np.setdiff1d(np.arange(len(z)), numbers)
+    pick = np.ix_(others, others)
+    assert found[pick] == pytest.approx(expected[pick], abs=1e-6 * expected.max())
+    if relaxed:
+        assert found[n + 1, others] == pytest.approx(expected[n + 1, others], abs=1e-6 * expected.max())
+
+
+def test_clades_that_are_not_known_have_usual_heights():
+    """Trees of other topologies, with means of states far from them."""
+    rng = np.random.default_rng(7)
+    space = make_time_space((0.0, 0.7, 0.2, 1.5, 0.0, 0.3, 2.0))
+    move = next(move for move in make_time_moves(space) if "trajectory" in move.name)
+    move.directions.learn(move.point(draw_state(space, rng)) for _ in range(3))
+    seen = 0
+    for _ in range(20):
+        time = draw_state(space, rng).time
+        usual = move.directions.usual(space, time)
+        assert is_legal(time.rooted, usual.heights)
+        assert usual.heights[:8] == time.heights[:8]
+        splits, heights, tree = time.rooted.splits(), usual.heights, time.rooted
+        known = [node < 8 or splits[node] in move.directions.heights for node in range(tree.n_nodes)]
+        for node in range(8, tree.n_nodes):
+            below = tree.left[node], tree.right[node]
+            if not known[node] and all(known[child] for child in below):
+                middle = (max(heights[child] for child in below) + heights[tree.parent[node]]) / 2
+                assert heights[node] == pytest.approx(middle, rel=1e-12)
+                seen += 1
+    assert seen > 5
 
 
 def test_trajectories_make_all_clas_again():
