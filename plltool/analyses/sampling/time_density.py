@@ -37,7 +37,8 @@ class TimeTreeDensity:
       that of its parent; for the root the logarithm of that height in years (Ji et al. 2023);
     - the logarithms of the clock's rate, in substitutions per site and year, and of a relaxed clock's spread; then
       numbers of the tree prior: logarithms of positive ones, the logit of the relative death rate;
-    - with a relaxed clock the logarithms of the rates above all nodes relative to the clock's, tips first;
+    - with a relaxed clock the scores (log m + s^2 / 2) / s of the rates m above all nodes relative to the clock's, tips
+      first, where s is the spread: their prior is standard normal;
     - free parameters of the model: log ratios of shares to the last one, log alpha, the logit of pinv.
 
     Tips without an exact date stay in the middle of its range.
@@ -88,7 +89,7 @@ class TimeTreeDensity:
         self.clades = taxa[rooted.n_taxa - 1 :]
         self.names = [f"ratio of {', '.join(own)}" for own in self.clades] + [own.name for own in self._space.numbers]
         self.names[rooted.top - rooted.n_taxa] = "height of the root"
-        self.names += [f"rate of {', '.join(own)}" for own in taxa] if self._space.is_relaxed else []
+        self.names += [f"score of the rate of {', '.join(own)}" for own in taxa] if self._space.is_relaxed else []
         for own, value in zip(self._space.parameters, self._state.values, strict=True):
             self.names += [f"part {own.part + 1} {own.kind} {k}" for k in range(len(coordinates_of(own, value)))]
 

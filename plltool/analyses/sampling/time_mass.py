@@ -115,4 +115,4 @@ def number_precisions(space: TimeSpace, time: TimePoint) -> FloatArray:
         numbers[number] = own.at(own.coordinate(numbers[number]) + NUMBER_STEP)
         beyond = space.number_slopes(time._replace(numbers=tuple(numbers)))[0]
         found[number] = (at - beyond)[number] / NUMBER_STEP
-    return np.maximum(found, LEAST_OF_NUMBERS)
+    return np.where(np.isfinite(found), np.maximum(found, LEAST_OF_NUMBERS), LEAST_OF_NUMBERS)
