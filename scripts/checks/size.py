@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-LIMITS = {"plltool": 48_960, "tests": 44_412, "scripts": 9_008}
+LIMITS = {"plltool": 49_031, "tests": 44_567, "scripts": 9_012}
 
 
 def count_lines(folder: Path) -> int:
