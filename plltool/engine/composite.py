@@ -15,7 +15,7 @@ patterns are put in their places. An engine within may be a composite itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -220,8 +220,8 @@ class Composite(Holder):
         if not self.only_adds:
             raise EngineError("neither ranks of an MPI job nor models that correct for ascertainment can run tracks")
         answers, n_values = [], sum(track.n_values for track in tracks)
-        for number, engine in enumerate(self.engines):
-            answers.append(engine.ask_tracks([replace(track, model=track.model[number]) for track in tracks]))
+        for number, (engine, shard) in enumerate(zip(self.engines, self.shards, strict=True)):
+            answers.append(engine.ask_tracks([track.of_shard(number, shard.parts) for track in tracks]))
         return lambda: self._add_up([answer().T for answer in answers], n_values).T
 
     # --- how answers come back ------------------------------------------------------------------------------

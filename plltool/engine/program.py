@@ -189,9 +189,15 @@ class Track:
     # (n, INSTRUCTION_WORDS), the words of each instruction; no other track of the launch may use the slots that it
     # writes to
     program: Sequence[Sequence[int]]
-    lengths: Sequence[float]  # (n_branches,), expected substitutions per site, the same for all parts
+    # (n_parts, n_branches), expected substitutions per site; one row if all parts share them
+    lengths: Sequence[Sequence[float]]
     model: Any  # what `Engine.pack_models` made of the models of the parts
     n_values: int = 1  # how many numbers the program makes
+
+    def of_shard(self, number: int, members: IndexArray) -> Track:
+        """The same for one of several engines, which holds only some parts."""
+        lengths = self.lengths if len(self.lengths) == 1 else [self.lengths[part] for part in members]
+        return replace(self, lengths=lengths, model=self.model[number])
 
 
 def make_tracks(*words: npt.ArrayLike) -> IntArray:
@@ -205,8 +211,11 @@ def join_tracks(tracks: Sequence[Track], n_parts: int) -> tuple[IntArray, FloatA
 
     There are as many branches as the longest has. Each track has separate P sets and values.
     """
-    n = max(len(track.lengths) for track in tracks)
-    rows = [[*track.lengths, *[PACKED_LENGTH] * (n - len(track.lengths))] for track in tracks for _ in range(n_parts)]
+    n = max(len(track.lengths[0]) for track in tracks)
+    rows: list[list[float]] = []
+    for track in tracks:
+        own = [[*lengths, *[PACKED_LENGTH] * (n - len(lengths))] for lengths in track.lengths]
+        rows += own * (n_parts // len(own))
     program = np.array([row for track in tracks for row in track.program], dtype=np.int32)
     ends = np.cumsum([0, *(len(track.program) for track in tracks)])
     values = np.cumsum([0, *(track.n_values for track in tracks)])

@@ -30,7 +30,7 @@ class Chain:
             moves = (whole[:, word] >= 0) & ((word > 1) | (whole[:, 0] < 2))
             whole[moves, word] += N_INNER * self.number
         (model,) = engine.pack_models([[own.components for own in self.mixtures]])
-        return Track(whole.tolist(), self.lengths.tolist(), model, 1 + 3 * derivatives)
+        return Track(whole.tolist(), [self.lengths.tolist()], model, 1 + 3 * derivatives)
 
     def expected(self, codes, weights):
         first, branches = PARTS[0], self.ends.tolist()

@@ -38,11 +38,13 @@ from plltool.constants import (
     DEFAULT_SEED,
     ENOUGH_DEVIATION,
     ENOUGH_SIZE,
+    LINKAGES,
     LINKED,
     SAMPLE_STAGE,
     SCALED,
     START_KINDS,
     TREE_PRIORS,
+    UNLINKED,
 )
 from plltool.engine.requests import Counters
 from plltool.engine.storage import Slots
@@ -51,7 +53,7 @@ from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint, recorded_item
 from plltool.io.files import FileName
 from plltool.progress import Listener, Progress, StopSearch, announce, ignore, log
-from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_tree, resolve_inputs
+from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_tree, link_lengths, resolve_inputs
 from plltool.run.memory import share_hardware
 from plltool.run.messages import remarks_on_data
 from plltool.run.rooting import OutgroupLike
@@ -271,7 +273,8 @@ def sample(
     workers : number of runs that advance at the same time, each in a process of its own; by default as many as threads,
         on a GPU 1. It changes no bit
     outgroup : taxa that the written trees show as one clade
-    brlen : whether parts share the branch lengths ("linked"), or each multiplies them by a rate of its own ("scaled")
+    brlen : whether parts share the branch lengths ("linked"), each multiplies them by a rate of its own ("scaled"), or
+        has its own ("unlinked")
     clock : "strict" or "relaxed" (uncorrelated, log-normal) for trees in time, which have a root and heights in years
     dates : of all taxa, with a clock, as for `plltool.date`; one that is a range or unknown is sampled
     calibrations : file of a table of ages of clades, with a clock
@@ -379,19 +382,26 @@ def prepare(
     **how: Any,
 ) -> Prepared:
     """What chains need; `how` is as for `Run`. A run that goes on was perhaps tuned for fewer generations."""
-    check_one_of("brlen", brlen, (LINKED, SCALED))
+    check_one_of("brlen", brlen, LINKAGES)
+    if clock is not None and brlen == UNLINKED:
+        raise InputError(f"brlen: found {UNLINKED} with a clock, expected {LINKED} or {SCALED}")
     data, models = resolve_inputs(alignment, model, brlen)
     run = Run(data, models, brlen, hardware, began, all_taxa=True, **how)
     distributions = priors.parsed()
-    parameters = tuple(find_parameters(models, distributions, [part.n_sites for part in data.parts]))
-    space = StateSpace(data.names, tuple(models), parameters, distributions["lengths"])
+    n_sites = [float(part.n_sites) for part in data.parts]
+    parameters = tuple(find_parameters(models, distributions, n_sites))
+    shares = tuple(own / sum(n_sites) for own in n_sites) if run.task.unlinked else (1.0,)
+    space = StateSpace(data.names, tuple(models), parameters, distributions["lengths"], shares=shares)
     of_clock: dict[str, Any] = {}
     of_priors: dict[str, str] = {}
     if clock is not None:
         space = clock.make_space(data.names, models, parameters)
         of_priors = clock.used(space)
         of_clock = clock.identity(space)
-    first = start if isinstance(start, str) and start in START_KINDS else as_tree(start, data.names)
+    if isinstance(start, str) and start in START_KINDS:
+        first: str | Tree = start
+    else:
+        first = link_lengths(as_tree(start, data.names, run.task.unlinked), run.task.n_lengths)
     run.announce_data(models if model is None else ())
     used = priors.of_kinds({*(() if clock else ("lengths",)), *(own.kind for own in parameters)})
     told = used | of_priors

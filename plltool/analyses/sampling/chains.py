@@ -133,7 +133,7 @@ class EngineLikelihoods(Likelihoods):
 
     def _track(self, chain: int, state: State, stale: tuple[int, ...] | None, question: Question | None) -> Track:
         """The program that makes the CLAs of `stale` nodes and of all above them, the likelihood and the answer."""
-        topology, at = state.topology, state.lengths
+        topology, at = state.topology, state.by_part
         left, right, n = topology.left, topology.right, topology.n_taxa
         remade = topology.postorder() if stale is ALL_NODES or not self._engine.resident else topology.upwards(stale)
         sides = self._sides[chain].copy()
@@ -143,24 +143,25 @@ class EngineLikelihoods(Likelihoods):
         begin = sampling_slots(n, 1) * chain
         first = begin - 2 * n  # the slots of node u are first + 2 u and the next one
         rows: list[tuple[int, ...]] = []
-        lengths: list[float] = [] if question is None else [PACKED_LENGTH, *at[1:]]
+        read: list[int] = []  # without a question only these branches get P matrices
         for node in remade:
             a, b = left[node], right[node]
             operand_a = ~a if a < n else first + 2 * a + sides[a - n]
             operand_b = ~b if b < n else first + 2 * b + sides[b - n]
             place_a, place_b = a, b
-            if question is None:  # only the branches that are read get P matrices
-                place_a, place_b = len(lengths), len(lengths) + 1
-                lengths += (at[a], at[b])
+            if question is None:
+                place_a, place_b = len(read), len(read) + 1
+                read += (a, b)
             slot = first + 2 * node + sides[node - n]
             rows.append((Opcode.NEWVIEW, slot, operand_a, place_a, operand_b, place_b, 0, 0))
         top = topology.top
         if question is None:
-            rows.append((Opcode.EVALUATE, 0, ~ROOT, 0, first + 2 * top + sides[top - n], len(lengths), 0, 0))
-            lengths.append(at[top])
-            return Track(rows, lengths, state.packed)
+            rows.append((Opcode.EVALUATE, 0, ~ROOT, 0, first + 2 * top + sides[top - n], len(read), 0, 0))
+            read.append(top)
+            return Track(rows, [[own[node] for node in read] for own in at], state.packed)
         rows.append((Opcode.EVALUATE, 0, ~ROOT, 0, first + 2 * top + sides[top - n], top, 0, 0))
         operands = [~tip for tip in range(n)] + [first + 2 * node + side for node, side in enumerate(sides, n)]
+        lengths = [[PACKED_LENGTH, *own[1:]] for own in at]
         others = [0] * n + [first + 2 * node + 1 - side for node, side in enumerate(sides, n)]
         question.write(state, QuestionProgram(operands, others, begin + 2 * self._n_inner, rows, lengths))
         return Track(rows, lengths, state.packed, 1 + question.n_values)

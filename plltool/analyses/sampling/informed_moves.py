@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from plltool.analyses.sampling.moves import Move
-from plltool.analyses.sampling.state import Proposal, Question, QuestionProgram, State
+from plltool.analyses.sampling.state import Proposal, Question, QuestionProgram, State, read_by_part
 from plltool.analyses.sampling.topology_moves import Regrafts, branches_around, draw_number, log_sum, stale_after
 from plltool.analyses.sampling.tree import Topology, draw_below_top, interchange
 from plltool.arrays import FloatArray
@@ -42,7 +42,7 @@ class Quartet(Question):
         operands, places, (near, far) = program.operands, program.places, program.spare
         upper, beside = topology.parent[lower], topology.sibling(lower)
         *_, (_, above) = program.descend(topology, topology.upwards([upper]))
-        branch = [program.place_length(length) for length in LENGTHS]
+        branch = [program.place_length([length] * len(program.lengths)) for length in LENGTHS]
         left, right = topology.left[lower], topology.right[lower]
         pairs = ((left, right, beside), (beside, right, left), (left, beside, right))  # below the branch, and above it
         for number, (a, b, other) in enumerate(pairs):
@@ -50,6 +50,9 @@ class Quartet(Question):
             program.newview(far, operands[other], places[other], above, places[upper])
             for k, place in enumerate(branch):
                 program.evaluate(N_LENGTHS * number + k, far, near, place)
+
+    def read(self, values: FloatArray, state: State) -> list[float]:
+        return read_by_part(values, state)
 
 
 class QuartetDraw(Move):
@@ -62,6 +65,10 @@ class QuartetDraw(Move):
     cell: but for the prior and the error of the spline it is that of the chain. The density depends on nothing that
     the move changes. With q for that of the length t = exp(s), which is the density of s divided by t, the Hastings
     ratio is q(j, t) / q(j', t'). A length outside these bounds is never drawn, so a chain that has one stays.
+
+    If parts p have their own lengths t_p, with a spline l_jp for each, (j, s_1, s_2, ...) is drawn likewise with the
+    product over p of exp(h l_jp(s_p) + s_p): the topology with the first length, by the sums over the others, and the
+    others given the topology.
     """
 
     def ask(self, state: State, rng: np.random.Generator) -> Quartet:
@@ -69,17 +76,19 @@ class QuartetDraw(Move):
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         question, values = state.answer
-        lower = question.lower
-        place = math.floor((math.log(state.lengths[lower]) - math.log(SHORTEST)) / CELL)
-        if not 0 <= place < len(MIDDLES):
+        lower, lengths, log_ratio = question.lower, state.lengths.copy(), 0.0
+        places = range(lower, len(lengths), state.topology.n_branches)  # of the lengths of the branch
+        old = [math.floor((math.log(lengths[place]) - math.log(SHORTEST)) / CELL) for place in places]
+        if not all(0 <= cell < len(MIDDLES) for cell in old):
             return None
-        splines = np.reshape(values, (3, N_LENGTHS)) @ spline_weights().T
-        logs = (heat * splines + MIDDLES).ravel()
-        drawn = draw_number(logs, rng)
-        number, cell = divmod(drawn, len(MIDDLES))
-        lengths = state.lengths.copy()
-        lengths[lower] = math.exp(MIDDLES[cell] + CELL * (rng.random() - 0.5))
-        log_ratio = float(logs[place] - logs[drawn]) + math.log(lengths[lower] / state.lengths[lower])
+        splines = np.reshape(values, (-1, 3, N_LENGTHS)) @ spline_weights().T
+        logs = heat * splines + MIDDLES  # (n, 3, cells), n lengths
+        others = np.logaddexp.reduce(logs[1:], axis=2).sum(axis=0)
+        number, first = divmod(draw_number((logs[0] + others[:, None]).ravel(), rng), len(MIDDLES))
+        cells = [first, *(draw_number(own[number], rng) for own in logs[1:])]
+        for place, own, was, cell in zip(places, logs, old, cells, strict=True):
+            lengths[place] = math.exp(MIDDLES[cell] + CELL * (rng.random() - 0.5))
+            log_ratio += float(own[0, was] - own[number, cell]) + math.log(lengths[place] / state.lengths[place])
         new = self.space.moved(state, question.topology(state.topology, number), lengths)
         return Proposal(new, log_ratio, (lower if number else state.topology.parent[lower],))
 
@@ -181,6 +190,9 @@ class InformedRegraft(Move):
     B_0 dr dB_0 dB_e, and that of the new lengths B_e dr dB_e dB_0, so the Jacobian is B_e / B_0 (Green 1995). The
     Hastings ratio is w_0 W(0) B_e / (w_e W(e) B_0) = (L_0 / L_e)^h W(0) / W(e): but for the prior, the move is
     accepted with the probability min(1, W(0) / W(e)), which is known before the new state is asked for.
+
+    If parts have their own lengths, each has its own ratio r, and B_e stands for the product of the lengths of branch e
+    in all parts.
     """
 
     radius: int = RADIUS
@@ -194,7 +206,7 @@ class InformedRegraft(Move):
         if question.n_values == 1:
             return None
         lengths, _ = question.lengths_of(state)
-        logs = heat * np.array(values) + np.log(lengths)
+        logs = heat * np.array(values) + np.log(lengths).sum(axis=1)
         numbers = {edge: number for number, edge in enumerate(question.edges)}
         near = self._around(question, 0, numbers)
         number = near[draw_number(logs[near], rng)]

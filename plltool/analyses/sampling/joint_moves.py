@@ -148,16 +148,18 @@ class LearntMove(Move):
 class JointMove(LearntMove):
     """A move of all coordinates z (`point`); the length of the tree multiplies all K branches.
 
-    Hastings ratios have a factor |dx'/dz'| / |dx/dz| of Jacobians: the product of all shares, alpha, pinv (1 - pinv)
-    and length^K, at z' over those at z; relative lengths do not change.
+    If parts have their own lengths, there is a length of the tree for each. Hastings ratios have a factor
+    |dx'/dz'| / |dx/dz| of Jacobians: the product of all shares, alpha, pinv (1 - pinv) and length^K, at z' over those
+    at z; relative lengths do not change.
     """
 
     directions: Directions
 
     def point(self, state: State) -> FloatArray:
-        """(n,) the coordinates of a state: its parameters', and the logarithm of the tree's length."""
+        """(n,) the coordinates of a state: its parameters', and the logarithm of the length of each part's tree."""
         pairs = zip(self.space.parameters, state.values, strict=True)
-        return np.concatenate([*(coordinates_of(own, value) for own, value in pairs), [math.log(sum(state.lengths))]])
+        of_trees = [math.log(sum(own)) for own in state.by_part]
+        return np.concatenate([*(coordinates_of(own, value) for own, value in pairs), of_trees])
 
     def changed(self, state: State, change: FloatArray) -> Proposal | None:
         """The state whose coordinates differ by `change`, with the ratio of the Jacobians."""
@@ -170,8 +172,11 @@ class JointMove(LearntMove):
             changes[number], gain = change_value(parameter, state.values[number], own)
             log_ratio += gain
             at += len(own)
-        lengths = [length * math.exp(change[-1]) for length in state.lengths]
-        log_ratio += float(change[-1]) * (len(lengths) - 1)
+        lengths = [0.0]
+        for own_change, own_lengths in zip(change[at:], state.by_part, strict=True):
+            factor = math.exp(own_change)
+            lengths += [length * factor for length in own_lengths[1:]]
+            log_ratio += float(own_change) * state.topology.n_branches
         new = self.space.revalued(state, changes)
         return Proposal(self.space.moved(new, state.topology, lengths), log_ratio, ALL_NODES, True)
 
@@ -239,9 +244,11 @@ class JointLangevin(JointMove):
         """(n,) slopes of the logarithm of the density of coordinates, at the power `heat` of the posterior."""
         pairs = zip(self.space.parameters, state.values, strict=True)
         of_prior = [density_slopes(parameter, value, heat) for parameter, value in pairs]
-        of_lengths = self.space.length_prior.slopes_of_lengths(state.topology, state.lengths)
-        lengths = heat * float(np.array(state.lengths[1:]) @ of_lengths) + len(state.lengths) - 1
-        return np.concatenate([*of_prior, [lengths]]) + heat * state.answer.values
+        prior, topology, of_trees = self.space.length_prior, state.topology, []
+        for own in state.by_part:
+            slope = float(np.array(own[1:]) @ prior.slopes_of_lengths(topology, own))
+            of_trees.append(heat * slope + topology.n_branches)
+        return np.concatenate([*of_prior, of_trees]) + heat * state.answer.values
 
 
 @dataclass(frozen=True)
@@ -276,4 +283,4 @@ class CoordinateSlopes(Question):
         whole = math.fsum(scales)
         if self.space.parameters[-1].kind == PART_RATES:
             slopes.append((np.array(scales) - np.asarray(state.values[-1]) * whole)[:-1])
-        return np.concatenate([*slopes, [whole]])
+        return np.concatenate([*slopes, scales if len(self.space.shares) > 1 else [whole]])

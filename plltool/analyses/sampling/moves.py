@@ -149,7 +149,8 @@ class LengthLangevin(Move):
         """The drift and the curvature (K,) at a state."""
         lengths = np.array(state.lengths[1:])
         of_data = np.reshape(state.answer.values, (-1, DERIVATIVE_VALUES))
-        of_prior = self.space.length_prior.slopes_of_lengths(state.topology, state.lengths)
+        prior, topology = self.space.length_prior, state.topology
+        of_prior = np.concatenate([prior.slopes_of_lengths(topology, own) for own in state.by_part])
         slope = heat * lengths * (of_data[:, 1] + of_prior) + 1.0
         curvature = 1.0 + heat * np.maximum(0.0, -(lengths**2) * of_data[:, 2])
         kept, _ = divide_step(step)
@@ -162,40 +163,45 @@ def _log_density(deviation: FloatArray, curvature: FloatArray, scale: float) -> 
 
 
 class BranchMultiplier(Move):
-    """Multiplies the length b of a branch, drawn uniformly, by m = exp(step (u - 1/2)).
+    """Multiplies the length b of a branch, drawn uniformly, of one of the parts that have their own, by a factor.
+
+    The factor is m = exp(step (u - 1/2)).
 
     The density of b' = m b is q(b' | b) = 1 / (step b') within exp(+-step / 2) of b, and q(b | b') = 1 / (step b). The
     Hastings ratio is b' / b = m.
     """
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
-        node = int(rng.integers(1, state.topology.n_nodes))
+        place = int(rng.integers(1, len(state.lengths)))
         factor = draw_factor(step, rng)
         lengths = state.lengths.copy()
-        lengths[node] *= math.exp(factor)
-        parent = state.topology.parent[node]
+        lengths[place] *= math.exp(factor)
+        parent = state.topology.parent[(place - 1) % state.topology.n_branches + 1]
         new = self.space.moved(state, state.topology, lengths)
         return Proposal(new, factor, () if parent == ROOT else (parent,))
 
 
 class TreeMultiplier(Move):
-    """Multiplies all K lengths by m = exp(step (u - 1/2)).
+    """Multiplies all K lengths, if parts have their own those of a part drawn uniformly, by m = exp(step (u - 1/2)).
 
     With b' = m b the auxiliary variable u' = 1 - u leads back. The Jacobian of (b, u) -> (m b, 1 - u) is m^K, and u has
     the same density as u'. The Hastings ratio is m^K.
     """
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
+        n = state.topology.n_branches
+        begin = 1 + n * int(rng.integers(len(self.space.shares)))
         factor = draw_factor(step, rng)
         multiplier = math.exp(factor)
-        lengths = [length * multiplier for length in state.lengths]
-        new = self.space.moved(state, state.topology, lengths)
-        return Proposal(new, factor * (len(lengths) - 1), ALL_NODES)
+        lengths = state.lengths.copy()
+        lengths[begin : begin + n] = [length * multiplier for length in lengths[begin : begin + n]]
+        return Proposal(self.space.moved(state, state.topology, lengths), factor * n, ALL_NODES)
 
 
 class NodeSlider(Move):
     """Multiplies the sum of two lengths at a random inner node by m, and divides the product at a uniform point.
 
+    If parts have their own lengths, both are of the same part, drawn uniformly.
     The lengths (x, y) are M (r, 1 - r) with M = x + y. The proposal has M' = m M, whose density is 1 / (step M'), and
     r' uniform from 0 to 1. Since dx dy = M dM dr, the density of (x', y') is 1 / (step M'^2), and the Hastings ratio is
     (1 / M^2) / (1 / M'^2) = m^2.
@@ -203,8 +209,10 @@ class NodeSlider(Move):
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
         topology = state.topology
-        node = int(rng.integers(topology.n_taxa, topology.n_nodes))
-        around = [node, topology.left[node], topology.right[node]]
+        n_inner = topology.n_taxa - 2
+        part, inner = divmod(int(rng.integers(len(self.space.shares) * n_inner)), n_inner)
+        node = topology.n_taxa + inner
+        around = [part * topology.n_branches + own for own in (node, topology.left[node], topology.right[node])]
         del around[int(rng.integers(3))]
         factor = draw_factor(step, rng)
         lengths = state.lengths.copy()

@@ -247,8 +247,10 @@ def _judge_swaps(swaps: Sequence[float | None]) -> str:
 
 def sample_texts(samples: Samples, names: Sequence[str], seed: int) -> dict[str, str]:
     """The files of samples, by the ends of their names."""
-    texts = {}
+    texts, n_parts = {}, len(samples.shares)
     for run in range(samples.n_runs):
-        texts[f"run{run + 1}.t"] = format_trees(samples, run, seed, names)
+        for part in range(n_parts):
+            start, which = (f"tree{part + 1}.", part) if n_parts > 1 else ("", None)
+            texts[f"{start}run{run + 1}.t"] = format_trees(samples, run, seed, names, which)
         texts[f"run{run + 1}.p"] = format_numbers(samples, run, seed)
     return texts

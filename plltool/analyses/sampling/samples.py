@@ -93,16 +93,18 @@ DIGITS = 6  # behind the point of numbers in files of samples, as in those of Mr
 FIRST_ROWS = 64  # for which there is room at first
 
 
-@saved("n_runs", "columns", "generations", "has_root", "_n_taxa", "_rows", "_splits")
+@saved("n_runs", "columns", "generations", "has_root", "shares", "_n_taxa", "_rows", "_splits")
 class Samples:
     """Samples of several runs, generation by generation.
 
-    With a clock, trees have a root, one tip more, and heights in place of lengths; see `Sample`.
+    With a clock, trees have a root, one tip more, and heights in place of lengths; see `Sample`. If parts have branch
+    lengths of their own, those of a tree are their means over all sites, unless a part is named.
     """
 
     def __init__(self, space: StateSpace, n_runs: int):
         self.n_runs, self._n_taxa = n_runs, space.n_tips
         self.has_root = space.n_tips > len(space.names)  # whether trees have one
+        self.shares = space.shares  # of the parts in the sites, if they have branch lengths of their own
         self.columns = space.columns  # names of the numbers of a sample
         self.generations: list[int] = []
         self._rows: dict[str, npt.NDArray[Any]] = {}  # (n_runs, n, width), with room for further samples
@@ -127,7 +129,7 @@ class Samples:
             node, shape = np.min_scalar_type(-n_nodes), (self.n_runs, FIRST_ROWS, n_nodes)
             self._rows = {
                 "numbers": np.empty((*shape[:2], len(self.columns))),
-                "lengths": np.empty(shape),
+                "lengths": np.empty((*shape[:2], len(samples[0].lengths))),
                 "left": np.empty(shape, node),  # the topology, see `Topology`
                 "right": np.empty(shape, node),
                 "splits": np.empty(shape, np.int32),  # at the branches, by their numbers
@@ -176,18 +178,25 @@ class Samples:
         """(n_nodes,) the split of the branch above each node of a tree."""
         return [self._splits[own] for own in self._rows["splits"][run, number].tolist()]
 
-    def tree(self, run: int, number: int) -> tuple[Topology, list[float]]:
+    def tree(self, run: int, number: int, part: int | None = None) -> tuple[Topology, list[float]]:
         """The tree of one sample, with the lengths (n_nodes,) of its branches."""
-        left, right, lengths = (self._rows[name][run, : len(self)][number] for name in ("left", "right", "lengths"))
+        left, right = (self._rows[name][run, : len(self)][number] for name in ("left", "right"))
         parent = np.full_like(left, -1)
         for below in (left, right):
             parent[below[below >= 0]] = np.flatnonzero(below >= 0)
-        return Topology(self._n_taxa, parent.tolist(), left.tolist(), right.tolist()), lengths.tolist()
+        return Topology(self._n_taxa, parent.tolist(), left.tolist(), right.tolist()), self._lengths(run, number, part)
+
+    def _lengths(self, run: int, number: int, part: int | None = None) -> list[float]:
+        row = self._rows["lengths"][run, : len(self)][number]
+        if len(self.shares) > 1:
+            of_parts = row[1:].reshape(len(self.shares), -1)
+            row = np.append(0.0, np.array(self.shares) @ of_parts if part is None else of_parts[part])
+        return row.tolist()
 
     def split_lengths(self, run: int, number: int) -> dict[int, float]:
         """The branch lengths of a tree by split, tips included, see `plltool.tree.splits`."""
-        rows = (self._rows[name][run, number].tolist() for name in ("splits", "lengths"))
-        return {split: length for own, length in zip(*rows, strict=True) if (split := self._splits[own])}
+        pairs = zip(self.splits(run, number), self._lengths(run, number), strict=True)
+        return {split: length for split, length in pairs if split}
 
     def split_shares(self, run: int, first: int, end: int | None = None) -> dict[int, float]:
         """The share of the trees of a run, from number `first` to `end`, that have each split of an inner branch."""
@@ -216,22 +225,23 @@ def format_numbers(samples: Samples, run: int, seed: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def format_trees(samples: Samples, run: int, seed: int, names: Sequence[str]) -> str:
-    """The trees of a run as MrBayes' files of trees have them: NEXUS, with numbers for taxa.
+def format_trees(samples: Samples, run: int, seed: int, names: Sequence[str], part: int | None = None) -> str:
+    """The trees of a run, or those of a part, as MrBayes' files of trees have them: NEXUS, with numbers for taxa.
 
     Trees in time have a root, lengths in years, and rates as BEAST writes them, if there are any.
     """
     table = ",\n".join(f"{number:>8} {written_label(name)}" for number, name in enumerate(names, start=1))
-    kind, more = ("R", []) if samples.has_root else ("U", ["[Param: tree]"])
+    which = "" if part is None else f"{{{part + 1}}}"
+    kind, more = ("R", []) if samples.has_root else ("U", [f"[Param: tree{which}]"])
     lines = ["#NEXUS", f"[ID: {seed}]", *more, "begin trees;", "   translate", table + ";"]
     for number, generation in enumerate(samples.generations):
-        lines.append(f"   tree gen.{generation} = [&{kind}] {_format_tree(samples, run, number)}")
+        lines.append(f"   tree gen.{generation} = [&{kind}] {_format_tree(samples, run, number, part)}")
     return "\n".join([*lines, "end;"]) + "\n"
 
 
-def _format_tree(samples: Samples, run: int, number: int) -> str:
+def _format_tree(samples: Samples, run: int, number: int, part: int | None) -> str:
     """Newick text with the numbers of the taxa from 1 on; without a root three branches at the top, taxon 1 last."""
-    topology, lengths = samples.tree(run, number)
+    topology, lengths = samples.tree(run, number, part)
     left, right, top, n_tips = topology.left, topology.right, topology.top, topology.n_taxa
     marks = [f"[&rate={rate:.{DIGITS}e}]" for rate in samples.rates(run, number)] or [""] * topology.n_nodes
     if samples.has_root:

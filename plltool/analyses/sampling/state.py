@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from plltool.analyses.sampling.parameters import Parameter, Value
 from plltool.analyses.sampling.priors import LengthPrior
-from plltool.analyses.sampling.tree import ROOT, TimePoint, Topology, to_tree
+from plltool.analyses.sampling.tree import ROOT, TimePoint, Topology, lengths_by_part, to_tree
 from plltool.arrays import FloatArray
 from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.engine.contract import DERIVATIVE_VALUES, Opcode
@@ -35,7 +35,8 @@ class State(NamedTuple):
     """A point of the space that chains walk through; nothing in it is changed in place."""
 
     topology: Topology  # which node is above which
-    # (n_nodes,) length of the branch above each node, 0 for tip 0; expected substitutions per site
+    # (n_nodes,) length of the branch above each node, 0 for tip 0; expected substitutions per site. If parts have their
+    # own, more of them, see `plltool.analyses.sampling.tree`
     lengths: list[float]
     values: tuple[Value, ...]  # the value of each parameter
     value_priors: tuple[float, ...]  # the logarithm of the prior density of each
@@ -45,6 +46,11 @@ class State(NamedTuple):
     lnl: float = 0.0  # log-likelihood
     known: Known | None = None  # what was asked of the surroundings; None if nothing was
     time: TimePoint | None = None  # the time tree that topology and lengths follow from, if there is a clock
+
+    @property
+    def by_part(self) -> list[list[float]]:
+        """The lengths (n_nodes,) of each part; only one list if parts share them."""
+        return lengths_by_part(self.topology, self.lengths)
 
     @property
     def log_prior(self) -> float:
@@ -85,7 +91,9 @@ class StateSpace:
     names: tuple[str, ...]  # the taxa
     models: tuple[Model, ...]  # of the parts, with the values of what is not sampled
     parameters: tuple[Parameter, ...]  # what is sampled of them
-    length_prior: LengthPrior  # of branch lengths
+    length_prior: LengthPrior  # of branch lengths; if parts have their own, of those of each
+    # the share of each part in the sites, if it has branch lengths of its own
+    shares: tuple[float, ...] = field(default=(1.0,), kw_only=True)
 
     @cached_property
     def shape(self) -> tuple[int, int]:
@@ -95,8 +103,8 @@ class StateSpace:
 
     @property
     def n_coordinates(self) -> int:
-        """The number of free values of all parameters, and 1 for the tree's length."""
-        return sum(own.n_coordinates for own in self.parameters) + 1
+        """The number of free values of all parameters, and of lengths of trees."""
+        return sum(own.n_coordinates for own in self.parameters) + len(self.shares)
 
     @property
     def n_tips(self) -> int:
@@ -106,12 +114,15 @@ class StateSpace:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the numbers of a sample."""
-        return (*COLUMNS, *(name for own in self.parameters for name in own.columns))
+        n = len(self.shares)
+        of_trees = COLUMNS if n == 1 else (*COLUMNS[:-1], *(f"{COLUMNS[-1]}{{{part + 1}}}" for part in range(n)))
+        return (*of_trees, *(name for own in self.parameters for name in own.columns))
 
     def sample(self, state: State) -> Sample:
         """A sample of a state."""
         shown = [x for own in self.parameters for x in own.shown(state.models)]
-        return Sample([state.lnl, state.log_prior, sum(state.lengths), *shown], state.topology, state.lengths)
+        numbers = [state.lnl, state.log_prior, *map(sum, state.by_part), *shown]
+        return Sample(numbers, state.topology, state.lengths)
 
     def tree_of(self, topology: Topology, lengths: Sequence[float]) -> Tree:
         """The tree of a sample as an object."""
@@ -145,7 +156,9 @@ class StateSpace:
         """The logarithm of the prior density of branch lengths; -inf if one is out of bounds."""
         if min(lengths[1:]) < MIN_BRANCH_LENGTH or max(lengths) > MAX_BRANCH_LENGTH:
             return -math.inf
-        return self.length_prior.log_density_of_lengths(topology, lengths)
+        return sum(
+            self.length_prior.log_density_of_lengths(topology, own) for own in lengths_by_part(topology, lengths)
+        )
 
     def moved(self, state: State, topology: Topology, lengths: list[float]) -> State:
         """The state with another topology or other lengths."""
@@ -194,24 +207,26 @@ class QuestionProgram:
     """Writes the program of a question; `write` adds an instruction, whose operands are as in `plltool.engine.program`.
 
     A question may put other CLAs and places in those of `operands` and `places`, which are by node, and writes to the
-    slots `others` of inner nodes and to `spare`, for CLAs that are read at once.
+    slots `others` of inner nodes and to `spare`, for CLAs that are read at once. Each part has lengths, or all parts
+    share one list.
     """
 
     operands: list[int]  # (n_nodes,) the CLA below each node: a slot, or ~tip
     others: Sequence[int]
     first: int  # of `question_slots`
     rows: list[tuple[int, ...]]  # the program so far, which makes one value
-    lengths: list[float]  # those that it reads; the branch above node u has place u
+    lengths: list[list[float]]  # those that it reads, by part; the branch above node u has place u
 
     def __post_init__(self) -> None:
         self.places = list(range(len(self.operands)))
         spare = self.first + len(self.operands) // 2 - 1
         self.spare = range(spare, spare + N_SPARE)
 
-    def place_length(self, length: float) -> int:
-        """The place of one more length."""
-        self.lengths.append(length)
-        return len(self.lengths) - 1
+    def place_length(self, lengths: Sequence[float]) -> int:
+        """The place of one more branch, with its length in each part."""
+        for own, length in zip(self.lengths, lengths, strict=True):
+            own.append(length)
+        return len(self.lengths[0]) - 1
 
     def write(self, opcode: int, *fields: int) -> None:
         """Add an instruction; the first field is a slot, or else the number of its first value in the answer."""
@@ -264,11 +279,16 @@ class Question(ABC):
         return values.sum(axis=1).tolist()
 
 
+def read_by_part(values: FloatArray, state: State) -> list[float]:
+    """The same for parts that have branch lengths of their own: the values of each part behind those of another."""
+    return values.sum(axis=1).tolist() if len(state.by_part) == 1 else values.T.ravel().tolist()
+
+
 @dataclass(frozen=True)
 class Slopes(Question):
     """The first and second derivatives of lnL in the length of the branch above each node but tip 0.
 
-    The answer has lnL and both derivatives of each branch, three numbers.
+    The answer has lnL and both derivatives of each branch, three numbers, if parts have their own lengths by part.
     """
 
     n_nodes: int
@@ -280,3 +300,6 @@ class Slopes(Question):
     def write(self, state: State, program: QuestionProgram) -> None:
         for node, above in program.descend(state.topology, range(1, state.topology.n_nodes)):
             program.at_branch(Opcode.DERIVATIVE, DERIVATIVE_VALUES * (node - 1), above, node)
+
+    def read(self, values: FloatArray, state: State) -> list[float]:
+        return read_by_part(values, state)

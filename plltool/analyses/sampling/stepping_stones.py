@@ -166,7 +166,7 @@ def marginal_likelihood(
     ----------
     options : numbers of generations, steps and runs
     start : what each chain begins with
-    brlen : whether parts share the branch lengths or scale them, as for `plltool.sample`
+    brlen : whether parts share the branch lengths, scale them or have their own, as for `plltool.sample`
     listener : if it raises StopSearch, the samples so far are the result, if there are enough
     checkpoint : folder that keeps what is reached; the same call continues from there and ends with the same bits
 

@@ -76,10 +76,11 @@ class Extension(Move):
         target, arrives_rising = self._walk(old, node, rises, rng)
         lengths = state.lengths.copy()
         moved, left = (joint, sibling) if rises else (sibling, joint)
-        near, stays, far = lengths[moved], lengths[left], lengths[target]
+        n = old.n_branches  # by which the places of the lengths of parts are apart
+        near, stays, far = lengths[moved::n], lengths[left::n], lengths[target::n]
         topology = regraft(old, node, target)
-        lengths[sibling] = stays
-        lengths[target], lengths[joint] = (near, far) if arrives_rising else (far, near)
+        lengths[sibling::n] = stays
+        lengths[target::n], lengths[joint::n] = (near, far) if arrives_rising else (far, near)
         is_open = topology.parent[joint] != ROOT if arrives_rising else target >= old.n_taxa
         was_open = may_sink if rises else may_rise
         log_ratio = math.log(2.0 * (1.0 - self.extension)) * (was_open - is_open)
@@ -137,24 +138,26 @@ class Regrafts(Question):
     def n_values(self) -> int:
         return len(self.edges)
 
-    def lengths_of(self, state: State) -> tuple[list[float], float]:
-        """The lengths of the branches above, and the share of the home that is above the joint."""
-        upper = state.lengths[state.topology.parent[self.node]]
-        home = upper + state.lengths[self.edges[0]]
-        return [home, *(state.lengths[edge] for edge in self.edges[1:])], upper / home
+    def lengths_of(self, state: State) -> tuple[list[list[float]], list[float]]:
+        """The lengths of the branches above, and the shares of the home that are above the joint; of each part."""
+        n, joint, lengths = state.topology.n_branches, state.topology.parent[self.node], state.lengths
+        uppers = lengths[joint::n]
+        home = [upper + lower for upper, lower in zip(uppers, lengths[self.edges[0] :: n], strict=True)]
+        shares = [upper / whole for upper, whole in zip(uppers, home, strict=True)]
+        return [home, *(lengths[edge::n] for edge in self.edges[1:])], shares
 
     def neighbour(self, state: State, number: int) -> tuple[Topology, list[float]]:
         """Topology and lengths with the subtree in one of the places."""
-        whole, share = self.lengths_of(state)
-        joint, edge = state.topology.parent[self.node], self.edges[number]
+        whole, shares = self.lengths_of(state)
+        n, joint, edge = state.topology.n_branches, state.topology.parent[self.node], self.edges[number]
         topology, lengths = regraft(state.topology, self.node, edge), state.lengths.copy()
-        lengths[self.edges[0]] = whole[0]
-        lengths[joint], lengths[edge] = share * whole[number], (1.0 - share) * whole[number]
+        lengths[self.edges[0] :: n] = whole[0]
+        lengths[joint::n], lengths[edge::n] = _divide(whole[number], shares)
         return topology, lengths
 
     def write(self, state: State, program: QuestionProgram) -> None:
         rest, operands = self.rest, program.operands
-        whole, share = self.lengths_of(state)
+        whole, shares = self.lengths_of(state)
         home, subtree = self.edges[0], program.spare[0]
         program.places[home] = program.place_length(whole[0])
         program.write(Opcode.PROPAGATE, subtree, operands[self.node], program.places[self.node])
@@ -166,9 +169,14 @@ class Regrafts(Question):
         for edge, above in program.descend(rest, set(rest.upwards(self.edges))):
             number = numbers.get(edge)
             if number is not None:
-                shares = share * whole[number], (1.0 - share) * whole[number]
-                upper, lower = map(program.place_length, shares)
+                upper, lower = map(program.place_length, _divide(whole[number], shares))
                 program.write(Opcode.INSERT, number, above, upper, operands[edge], lower, subtree)
+
+
+def _divide(lengths: Sequence[float], shares: Sequence[float]) -> tuple[list[float], list[float]]:
+    """These shares of the lengths of a branch in each part, and what is left of them."""
+    pairs = list(zip(lengths, shares, strict=True))
+    return [share * length for length, share in pairs], [(1.0 - share) * length for length, share in pairs]
 
 
 def branches_around(topology: Topology, branch: int, radius: int) -> list[int]:
@@ -250,7 +258,7 @@ class ParsimonyRegraft(Move):
         if len(costs) == 1:
             return None
         lengths, _ = places.lengths_of(state)
-        logs = np.log(lengths) - COST * np.array(costs)
+        logs = np.log(lengths).sum(axis=1) - COST * np.array(costs)
         number = 1 + draw_number(logs[1:], rng)
         new, changed = places.neighbour(state, number)
         log_ratio = COST * (costs[number] - costs[0]) + log_sum(logs[1:]) - log_sum(np.delete(logs, number))

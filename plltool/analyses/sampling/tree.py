@@ -4,6 +4,9 @@ The tree hangs from tip 0: `top` is its only child. Every other node has a branc
 number, so a branch keeps its number as long as the subtree below it. Nodes are numbered as in `Tree`. Lists are never
 changed in place once a state holds them; states share those that they have in common.
 
+If parts have branch lengths of their own, those of each part follow behind those of the part before: the branch of a
+node has the lengths ``lengths[node :: topology.n_branches]``, and only the first number, of tip 0, is not a length.
+
 A tree in time has a root: of n taxa it is a `Topology` of n + 1 tips, whose tip 0 is the stem, so that its top is the
 root; taxon k is tip k + 1. Heights are times before the latest tip, in years.
 
@@ -39,6 +42,10 @@ class Topology(NamedTuple):
     @property
     def n_nodes(self) -> int:
         return 2 * self.n_taxa - 2
+
+    @property
+    def n_branches(self) -> int:
+        return 2 * self.n_taxa - 3
 
     @property
     def top(self) -> int:
@@ -95,6 +102,14 @@ class Topology(NamedTuple):
         return below
 
 
+def lengths_by_part(topology: Topology, lengths: list[float]) -> list[list[float]]:
+    """The lengths (n_nodes,) of each part, 0 for tip 0; only one list if parts share them."""
+    n = topology.n_branches
+    if len(lengths) == n + 1:
+        return [lengths]
+    return [[0.0, *lengths[first : first + n]] for first in range(1, len(lengths), n)]
+
+
 def draw_below_top(topology: Topology, first: int, rng: np.random.Generator) -> int:
     """A node from number `first` on, drawn uniformly, but not the top: those that have an inner node above."""
     node = int(rng.integers(first, topology.n_nodes - 1))
@@ -131,16 +146,15 @@ def regraft(topology: Topology, node: int, edge: int) -> Topology:
 
 
 def from_tree(tree: Tree) -> tuple[Topology, list[float]]:
-    """The topology and the lengths (n_nodes,) of the branches above the nodes, 0 for tip 0."""
+    """The topology and the lengths of the branches above the nodes, see the head of the module."""
     n_nodes = tree.n_nodes
     topology = Topology(tree.n_taxa, [-1] * n_nodes, [-1] * n_nodes, [-1] * n_nodes)
-    lengths = [0.0] * n_nodes
-    given = tree.lengths.tolist()
+    branches = [0] * n_nodes
     for node, parent, branch in tree.directed_from(ROOT):
         topology.parent[node] = parent
         (topology.right if topology.left[parent] >= 0 else topology.left)[parent] = node
-        lengths[node] = given[branch]
-    return topology, lengths
+        branches[node] = branch
+    return topology, [0.0, *tree.lengths[branches[1:]].ravel(order="F").tolist()]
 
 
 def to_tree(topology: Topology, lengths: Sequence[float], names: Sequence[str]) -> Tree:

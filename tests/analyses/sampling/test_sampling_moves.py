@@ -51,6 +51,10 @@ LEAST_P = 1e-6
 # those that know the prior of lengths, or bring lengths from inner branches to tips
 LENGTH_MOVES = ["Langevin step of all branches", "Langevin step of parameters and length", "eSPR"]
 NAMES = [move.name for move in make_moves(make_space(), make_parts())]
+MODEL, TWO_MODELS = "GTR+FO+I+G4", ("K80+I+G4", "JC+I+G4")  # each of two parts has its own lengths
+TWO_PARTS = make_moves(make_space(TWO_MODELS), make_parts() * 2)
+NAMES_OF_TWO = [move.name for move in TWO_PARTS if "of part" not in move.name]
+ONE_AND_TWO = [(MODEL, name) for name in NAMES] + [(TWO_MODELS, name) for name in NAMES_OF_TWO]
 
 
 def draws(space, n, rng):
@@ -59,9 +63,9 @@ def draws(space, n, rng):
 
 
 @cache
-def prior_numbers(lengths):
+def prior_numbers(model, lengths):
     """Columns of numbers of exact draws from the prior."""
-    space = make_space(lengths=lengths)
+    space = make_space(model, lengths=lengths)
     return columns_of(draws(space, 2500, np.random.default_rng(0)))
 
 
@@ -70,9 +74,9 @@ def columns_of(states):
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
-def assert_prior(found, lengths=LENGTHS):
+def assert_prior(found, model, lengths=LENGTHS):
     """Kolmogorov-Smirnov tests of all numbers of states, and a chi-squared test of topologies."""
-    expected = prior_numbers(lengths)
+    expected = prior_numbers(model, lengths)
     for name, values in columns_of(found).items():
         p = stats.ks_2samp(values, expected[name]).pvalue
         assert p > LEAST_P, f"{name}: {np.mean(values):.4g}, expected {np.mean(expected[name]):.4g}, p = {p:.2g}"
@@ -91,9 +95,9 @@ def make_bold(move, states):
         move.step = 1.2
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_moves_keep_the_joint_distribution_of_parameters_and_data(name):
-    space, rng = make_space(), np.random.default_rng(1)
+@pytest.mark.parametrize(("model", "name"), ONE_AND_TWO, ids=str)
+def test_moves_keep_the_joint_distribution_of_parameters_and_data(model, name):
+    space, rng = make_space(model), np.random.default_rng(1)
     move = next(move for move in make_moves(space, make_parts()) if move.name == name)
     states = draws(space, 200, rng)
     make_bold(move, states)
@@ -103,24 +107,24 @@ def test_moves_keep_the_joint_distribution_of_parameters_and_data(name):
     for _ in range(-(-3 // move.repeats)):
         chains.advance()
     assert sum(own.accepted.sum() for own in chains.runs) > 0.02 * sum(own.tried.sum() for own in chains.runs)
-    assert_prior(chains.states)
+    assert_prior(chains.states, model)
 
 
 UNEVEN = GammaDirichlet(3.0, 0.5, 0.7, 2.0)
-PRIOR_CASES = [(name, UNEVEN if name in LENGTH_MOVES else LENGTHS) for name in NAMES]
+PRIOR_CASES = [(*own, UNEVEN if own[1] in LENGTH_MOVES else LENGTHS) for own in ONE_AND_TWO]
 
 
-@pytest.mark.parametrize(("name", "lengths"), PRIOR_CASES, ids=str)
-def test_moves_keep_the_prior(name, lengths):
+@pytest.mark.parametrize(("model", "name", "lengths"), PRIOR_CASES, ids=str)
+def test_moves_keep_the_prior(model, name, lengths):
     """Many moves, which cost little without data."""
-    space, rng = make_space(lengths=lengths), np.random.default_rng(2)
+    space, rng = make_space(model, lengths=lengths), np.random.default_rng(2)
     move = next(move for move in make_moves(space, make_parts()) if move.name == name)
     states = draws(space, 300, rng)
     make_bold(move, states)
     chains = Chains([[move]] * len(states), Likelihoods(), states, Heated(0.1, 1), rng, [rng] * len(states))
     for _ in range(25 // move.repeats):
         chains.advance()
-    assert_prior(chains.states, lengths)
+    assert_prior(chains.states, model, lengths)
 
 
 def make_table(start, rng):

@@ -27,10 +27,11 @@ _KNOWN = {}  # lnL by the oracle
 
 
 def make_space(model="GTR+FO+I+G4", n_taxa=5, lengths=LENGTHS, priors=PRIORS):
-    """A space with one part."""
-    models = (Model(parse_model(model)),)
+    """A space with one part, or with parts that have branch lengths of their own, if there are several models."""
+    models = tuple(Model(parse_model(own)) for own in ([model] if isinstance(model, str) else model))
     names = tuple(f"t{k}" for k in range(n_taxa))
-    return StateSpace(names, models, tuple(find_parameters(models, priors)), lengths)
+    shares = (1.0,) if len(models) == 1 else tuple((np.arange(len(models)) + 1.0) / np.arange(len(models) + 1).sum())
+    return StateSpace(names, models, tuple(find_parameters(models, priors)), lengths, shares=shares)
 
 
 def make_parts(n_taxa=5, n_sites=12):
@@ -76,7 +77,8 @@ def draw_state(space, rng):
     """An exact draw from the prior."""
     topology = draw_topology(space, rng)
     while True:
-        lengths = draw_lengths(space.length_prior, topology, rng)
+        of_parts = [draw_lengths(space.length_prior, topology, rng)[1:] for _ in space.shares]
+        lengths = [0.0, *(length for own in of_parts for length in own)]
         if space.log_prior_of(topology, lengths) > -np.inf:
             return space.state(topology, lengths, [draw_value(own, rng) for own in space.parameters])
 
@@ -88,8 +90,9 @@ def neighbour(question, state, number):
     if isinstance(question, Interchanges):
         return interchange(state.topology, *question.of(state.topology)[number]), state.lengths
     if isinstance(question, Quartet):
-        lengths = state.lengths.copy()
-        lengths[question.lower] = LENGTHS_OF_QUARTETS[number % len(LENGTHS_OF_QUARTETS)]
+        lengths, n = state.lengths.copy(), state.topology.n_branches
+        for place in range(question.lower, len(lengths), n):
+            lengths[place] = LENGTHS_OF_QUARTETS[number % len(LENGTHS_OF_QUARTETS)]
         return question.topology(state.topology, number // len(LENGTHS_OF_QUARTETS)), lengths
     return None
 
@@ -99,40 +102,43 @@ def draw_topology(space, rng):
     return from_tree(random_tree(space.names, rng))[0]
 
 
-def branches_of(state):
+def branches_of(state, part=0):
     """The branches and lengths of a state, as the oracle takes them."""
-    parent = state.topology.parent
-    return [(parent[node], node) for node in range(1, len(parent))], state.lengths[1:]
+    parent, n = state.topology.parent, state.topology.n_branches
+    return [(parent[node], node) for node in range(1, len(parent))], state.lengths[1 + part * n : 1 + (part + 1) * n]
 
 
-def model_of(state):
+def model_of(state, part=0):
     """The oracle's model with the values of a state."""
-    (model,) = state.models
+    model = state.models[part]
     return SiteModel(model.exchangeabilities, model.frequencies, model.alpha, model.pinv)
 
 
-def lnl_of(state, codes):
+def lnl_of(state, codes, part=0):
     """lnL of codes (n_taxa, n_sites) by the oracle, with gamma rates and invariable sites as the model has them.
 
     What one engine is asked is known when the next one is.
     """
-    key = *state.topology.parent, *state.lengths, *map(bytes, map(np.ravel, (*state.values, codes)))
+    key = part, *state.topology.parent, *state.lengths, *map(bytes, map(np.ravel, (*state.values, codes)))
     if key not in _KNOWN:
-        _KNOWN[key] = _lnl_of(state, codes)
+        _KNOWN[key] = _lnl_of(state, codes, part)
     return _KNOWN[key]
 
 
-def _lnl_of(state, codes):
-    (own,) = state.models
+def _lnl_of(state, codes, part):
+    own = state.models[part]
     pi, pinv = own.frequencies.tolist(), own.pinv or 0.0
     q = q_matrix(own.exchangeabilities, own.frequencies) / (1 - pinv)
     rates = [1.0] if own.alpha is None else gamma_category_means(own.alpha, 4)
     components = [((1 - pinv) / len(rates), pi, q * rate) for rate in rates] + [(pinv, pi, q * 0.0)] * (pinv > 0)
-    return pruning(*branches_of(state), codes.T.tolist(), components).sum()
+    return pruning(*branches_of(state, part), codes.T.tolist(), components).sum()
 
 
 class ToyLikelihoods(Likelihoods):
-    """Of each chain by `with_lnl`, which gives its state the lnL of its own data."""
+    """Of each chain by `lnls`, which has the lnL of each part of its own data."""
+
+    def with_lnl(self, chain, state):
+        return state._replace(lnl=sum(self.lnls(chain, state)))
 
     def begin(self, states):
         return [self.with_lnl(chain, state) for chain, state in enumerate(states)]
@@ -151,7 +157,8 @@ class ToyLikelihoods(Likelihoods):
             return state
         if neighbour(question, state, 0) is not None:
             trees = [neighbour(question, state, number) for number in range(question.n_values)]
-            values = [self.with_lnl(chain, state._replace(topology=tree, lengths=at)).lnl for tree, at in trees]
+            lnls = [self.lnls(chain, state._replace(topology=tree, lengths=at)) for tree, at in trees]
+            values = question.read(np.array(lnls), state)
         elif isinstance(question, CoordinateSlopes):
             values = 2.0 * np.sin(np.arange(question.space.n_coordinates) + state.lnl)
         else:
@@ -173,12 +180,17 @@ class OracleLikelihoods(ToyLikelihoods):
 
     def begin(self, states):
         self._data = [
-            simulate(self._rng, *branches_of(own), self._n_taxa, model_of(own), self._n_sites) for own in states
+            [
+                simulate(self._rng, *branches_of(own, part), self._n_taxa, model_of(own, part), self._n_sites)
+                for part in range(len(own.models))
+            ]
+            for own in states
         ]
         return super().begin(states)
 
-    def with_lnl(self, chain, state):
-        return state._replace(lnl=log_likelihood(*branches_of(state), self._data[chain], model_of(state)))
+    def lnls(self, chain, state):
+        own = enumerate(self._data[chain])
+        return [log_likelihood(*branches_of(state, part), data, model_of(state, part)) for part, data in own]
 
 
 class TableLikelihoods(ToyLikelihoods):
@@ -187,8 +199,8 @@ class TableLikelihoods(ToyLikelihoods):
     def __init__(self, table):
         self._table = table
 
-    def with_lnl(self, chain, state):
-        return state._replace(lnl=self._table[topology_key(state)])
+    def lnls(self, chain, state):
+        return [self._table[topology_key(state)]]
 
 
 def inner_branches(topology):
@@ -213,6 +225,8 @@ def numbers_of(state):
         "longest inner branch": max(state.lengths[node] for node in inner),
         "smallest split": min(splits[node] for node in inner),
     }
+    for part, own in enumerate(state.by_part[1:], start=1):
+        found |= {f"tree length of part {part}": sum(own), f"branch of tip 1 in part {part}": own[1]}
     for number, value in enumerate(state.values):
         found |= {f"value {number}.{k}": float(x) for k, x in enumerate(np.ravel(value))}
     return found
