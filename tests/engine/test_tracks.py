@@ -19,6 +19,7 @@ class Chain:
 
     def __init__(self, rng, number):
         self.ends, self.lengths = random_ends(rng, N_TAXA)
+        self.by_part = [self.lengths, 2.0 * self.lengths] if number == 1 else [self.lengths]  # or all parts share them
         self.mixtures = [random_mixture(rng, 4, 4) for _ in PARTS]
         self.number = number
 
@@ -30,14 +31,14 @@ class Chain:
             moves = (whole[:, word] >= 0) & ((word > 1) | (whole[:, 0] < 2))
             whole[moves, word] += N_INNER * self.number
         (model,) = engine.pack_models([[own.components for own in self.mixtures]])
-        return Track(whole.tolist(), [self.lengths.tolist()], model, 1 + 3 * derivatives)
+        return Track(whole.tolist(), [own.tolist() for own in self.by_part], model, 1 + 3 * derivatives)
 
     def expected(self, codes, weights):
         first, branches = PARTS[0], self.ends.tolist()
         some = slice(0, first), slice(first, None)
         return [
-            weights[part] @ pruning(branches, self.lengths, codes.T[part].tolist(), own.oracle)
-            for part, own in zip(some, self.mixtures, strict=True)
+            weights[part] @ pruning(branches, lengths, codes.T[part].tolist(), own.oracle)
+            for part, own, lengths in zip(some, self.mixtures, self.by_part * (2 // len(self.by_part)), strict=True)
         ]
 
 

@@ -96,7 +96,9 @@ def describe_splits(samples: Samples, names: Sequence[str], first: int) -> list[
 
 ADVISED_SWAPS = 0.2, 0.8  # the range of rates at which neighbouring chains should swap
 # the last keys of records, and the types of some of them
-OF_RUN = "seconds device reason driver layout counters models warnings interrupted version software command:str? data"
+OF_RUN = (
+    "seconds device reason driver layout counters models brlen warnings interrupted version software command:str? data"
+)
 TYPES: dict[str, Any] = {"counters": (Counters, Keys()), "data": describe_data}
 
 
@@ -111,6 +113,7 @@ class ChainsResult(RunResult):
     layout : layout of the engine, see `Layout.describe`; empty if the prior was sampled
     counters : launches, instructions and bytes over the bus, see `Counters`
     models : the model of each part as text
+    brlen : how the branch lengths of parts are related, as for `plltool.sample`
     interrupted : whether the listener ended it
     """
 
@@ -120,6 +123,7 @@ class ChainsResult(RunResult):
     layout: dict[str, object]
     counters: dict[str, Any]
     models: tuple[str, ...]
+    brlen: str
     interrupted: bool
 
     def describe(self) -> list[str]:

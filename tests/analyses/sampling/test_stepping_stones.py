@@ -40,17 +40,21 @@ def test_the_mean_of_a_normal_distribution():
     assert 0.8 < np.std(errors) < 1.2  # likewise, of the standard deviation
 
 
-def exact(rows, n_points):
-    """The logarithm of the mean over topologies of the integral over all lengths, under JC, by Gauss and Laguerre."""
+def integrate_lengths(rows, n_points):
+    """Integrals over all lengths, under JC, by Gauss and Laguerre: (2, n_topologies), the second of lengths of trees.
+
+    Each is divided by the number of topologies.
+    """
     points, weights = np.polynomial.laguerre.laggauss(n_points)
     decay = np.exp(-4 / 3 * points / RATE)
     chance = np.where(np.eye(4, dtype=bool), 0.25 + 0.75 * decay[:, None, None], 0.25 - 0.25 * decay[:, None, None])
     columns = np.array([["ACGT".index(letter) for letter in row] for row in rows]).T
-    total, topologies = 0.0, list(all_topologies(len(rows)))
+    columns, counts = np.unique(columns, axis=0, return_counts=True)
+    found, topologies = [], list(all_topologies(len(rows)))
     for branches in topologies:
         inner = sorted({node for branch in branches for node in branch if node >= len(rows)})
         lnl = np.zeros((n_points,) * len(branches))
-        for column in columns:
+        for column, count in zip(columns, counts, strict=True):
             site = np.zeros(lnl.shape)
             for states in product(range(4), repeat=len(inner)):
                 at = dict(enumerate(column)) | dict(zip(inner, states, strict=True))
@@ -60,12 +64,18 @@ def exact(rows, n_points):
                     shape[axis] = n_points
                     term = term * chance[:, at[a], at[b]].reshape(shape)
                 site += term
-            lnl += np.log(site)
-        mass = np.exp(lnl)
+            lnl += count * np.log(site)
+        whole = np.sum(np.meshgrid(*[points / RATE] * len(branches), indexing="ij"), axis=0)
+        masses = np.exp(lnl), np.exp(lnl) * whole
         for _ in branches:
-            mass = np.tensordot(weights, mass, axes=(0, 0))
-        total += float(mass)
-    return np.log(total / len(topologies))
+            masses = [np.tensordot(weights, mass, axes=(0, 0)) for mass in masses]
+        found.append(masses)
+    return np.array(found).T / len(topologies)
+
+
+def exact(rows, n_points):
+    """The logarithm of the mean over topologies of the integral over all lengths."""
+    return np.log(integrate_lengths(rows, n_points)[0].sum())
 
 
 @pytest.mark.parametrize(
