@@ -153,7 +153,7 @@ def record_of_samples(n_runs=2):
         "priors": {"lengths": "gammadir(1.0,0.1,1.0,1.0)", "alpha": "exponential(1.0)"}, "options": options,
         "seed": 5, "acceptance": {"NNI": 0.125, "multiplier of alpha": None}, "swaps": [0.5, None],
         "temperatures": [0.1, 0.1],
-        "converged": None if n_runs == 1 else False, "seconds": 5.0, "models": ["HKY+FO+G4", "JC"],
+        "converged": None if n_runs == 1 else False, "seconds": 5.0, "models": ["HKY+FO+G4", "JC"], "brlen": "linked",
         "warnings": ["more <generations>"], "interrupted": False, "command": "plltool sample x.phy",
     }  # fmt: skip
 
