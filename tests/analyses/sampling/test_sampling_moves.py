@@ -289,12 +289,15 @@ def log_jacobian(state):
 
 
 @pytest.mark.parametrize(("kind", "heat"), [("parsimony", 1.0), ("informed", 1.0), ("informed", 0.4)])
-def test_regrafts_have_the_ratio_of_their_proposals(kind, heat, monkeypatch):
+@pytest.mark.parametrize("model", ["JC+I+G4", ("JC+I+G4", "JC+I+G4")], ids=["one part", "lengths of each part"])
+def test_regrafts_have_the_ratio_of_their_proposals(model, kind, heat, monkeypatch):
     """q by changes or lnL of the oracle and lengths, for all places of a subtree, and the shares of proposals."""
     rng, n = np.random.default_rng(9), 1500
-    space, (part,) = make_space("JC+I+G4", n_taxa=6), make_parts(6, 30)
+    space, (part,) = make_space(model, n_taxa=6), make_parts(6, 30)
     likelihoods = OracleLikelihoods(space, rng, n_sites=3)
-    start = space.start(draw_topology(space, rng), [0.0, *(0.1 * 2.0 ** np.arange(9) / 50).tolist()])
+    lengths = 0.1 * 2.0 ** (np.outer([1, 4], np.arange(9)) % 9) / 50
+    chosen = lengths[: len(space.models)].ravel().tolist()
+    start = space.start(draw_topology(space, rng), [0.0, *chosen])
     node = next(k for k in range(1, 6) if start.topology.parent[start.topology.parent[k]] != ROOT)
     regrafts = Regrafts.of(start.topology, node, 9)
     likelihoods.begin([start])
@@ -374,6 +377,23 @@ def test_quartet_draws_have_the_ratio_of_their_densities(heat):
     assert np.exp(np.minimum(accepted, 0.0)).mean() > 0.95  # but for the prior
 
 
+@pytest.mark.parametrize("heat", [1.0, 0.4])
+def test_quartet_draws_take_topologies_by_the_lengths_of_all_parts(heat):
+    """A topology has the product of the sums over the lengths of each part, by the splines of scipy."""
+    space, rng, n = make_space(TWO_MODELS, n_taxa=5), np.random.default_rng(4), 1000
+    likelihoods, move = OracleLikelihoods(space, rng, n_sites=4), QuartetDraw(space, 1.0)
+    (state,) = likelihoods.begin(draws(space, 1, rng))
+    (state,) = likelihoods.ask([Proposal(state, 0.0, (), question=move.ask(state, rng))])
+    knots, values = np.log(QUARTET_LENGTHS), np.reshape(state.known.values, (2, 3, -1))
+    splines = interpolate.CubicSpline(knots, values, axis=2, bc_type="natural")(MIDDLES)
+    logs = special.logsumexp(heat * splines + MIDDLES, axis=2)
+    expected, alone = special.softmax(logs.sum(axis=0)), special.softmax(logs[0])
+    assert np.abs(expected - alone).max() > 0.1
+    keys = [topology_key(state._replace(topology=state.known.question.topology(state.topology, k))) for k in range(3)]
+    found = Counter(topology_key(move.propose(state, 0.0, rng, heat).state) for _ in range(n))
+    assert stats.chisquare([found[key] for key in keys], n * expected).pvalue > 1e-4
+
+
 def test_a_branch_that_quartets_do_not_draw_stays():
     space, rng = make_space("JC", n_taxa=4), np.random.default_rng(4)
     state, move = space.start(draw_topology(space, rng), [0.0, *[1.01 * LONGEST] * 5]), QuartetDraw(space, 1.0)
@@ -383,12 +403,16 @@ def test_a_branch_that_quartets_do_not_draw_stays():
 
 def point(state):
     """What tells trees with lengths apart."""
-    return frozenset((split, round(x, 9)) for split, x in zip(state.topology.splits(), state.lengths, strict=True))
+    lengths = zip(*state.by_part, strict=True)
+    return frozenset(
+        (split, np.round(x, 9).tobytes()) for split, x in zip(state.topology.splits(), lengths, strict=True)
+    )
 
 
 def sum_at_joint(state, node):
-    """The length of the branch that the subtree divides."""
-    return state.lengths[state.topology.parent[node]] + state.lengths[state.topology.sibling(node)]
+    """The length of the branch that the subtree divides; the product of those of all parts."""
+    joint, sibling = state.topology.parent[node], state.topology.sibling(node)
+    return np.prod([own[joint] + own[sibling] for own in state.by_part])
 
 
 def test_hastings_ratios_of_extensions_are_those_of_the_proposals_that_are_made():
