@@ -364,8 +364,8 @@ class Prepared(NamedTuple):
         task = self.run.task
         size = {"data": self.run.data, "n_patterns": use.n_patterns, "seed": task.seed}
         device = {"device": use.device_name, "driver": use.driver, "reason": use.reason, "layout": use.layout}
-        models = {"models": tuple(str(model.spec) for model in task.models), "brlen": self.run.identity["brlen"]}
-        return {**size, **device, **models, "counters": work.as_dict()}
+        models = tuple(str(model.spec) for model in task.models)
+        return {**size, **device, "models": models, "brlen": self.run.brlen, "counters": work.as_dict()}
 
 
 def prepare(
