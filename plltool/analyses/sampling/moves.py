@@ -182,7 +182,7 @@ class BranchMultiplier(Move):
 
 
 class TreeMultiplier(Move):
-    """Multiplies all K lengths, if parts have their own those of a part drawn uniformly, by m = exp(step (u - 1/2)).
+    """Multiplies all K lengths by m = exp(step (u - 1/2)); if parts have their own, the K lengths of a part at random.
 
     With b' = m b the auxiliary variable u' = 1 - u leads back. The Jacobian of (b, u) -> (m b, 1 - u) is m^K, and u has
     the same density as u'. The Hastings ratio is m^K.

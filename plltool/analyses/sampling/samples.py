@@ -226,7 +226,7 @@ def format_numbers(samples: Samples, run: int, seed: int) -> str:
 
 
 def format_trees(samples: Samples, run: int, seed: int, names: Sequence[str], part: int | None = None) -> str:
-    """The trees of a run, or those of a part, as MrBayes' files of trees have them: NEXUS, with numbers for taxa.
+    """The trees of a run, with the lengths of a part, as MrBayes' files have them: NEXUS, with numbers for taxa.
 
     Trees in time have a root, lengths in years, and rates as BEAST writes them, if there are any.
     """
