@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from plltool.constants import ENOUGH_DEVIATION, ENOUGH_SIZE, RELAXED
+from plltool.constants import ENOUGH_DEVIATION, ENOUGH_SIZE, LINKED, RELAXED
 from plltool.errors import count
 from plltool.io.newick import parse_nodes
 from plltool.reports.blocks import Cell, Content, Plot, Section, Table, duration, share
@@ -263,7 +263,7 @@ def _rate(value: float | None) -> str:
 
 def _tell_samples(run: Record, methods: Methods) -> list[str]:
     options, posterior = run["options"], run["posterior"]
-    model = tell_models(run["models"], run["brlen"], methods)
+    model = tell_models(run["models"], run.get("brlen", LINKED), methods)
     kind = "prior distribution, without the data," if options["prior_only"] else "posterior distribution"
     each, of_each = (" each", " of each run") if options["runs"] > 1 else ("", "")
     chains = count(options["chains"], "chain")

@@ -280,7 +280,7 @@ class Question(ABC):
 
 
 def read_by_part(values: FloatArray, state: State) -> list[float]:
-    """The same for parts that have branch lengths of their own: all values of the first part, then of the second."""
+    """The answer if each part has its own branch lengths: all values of the first part, then of the second."""
     return values.sum(axis=1).tolist() if len(state.by_part) == 1 else values.T.ravel().tolist()
 
 
