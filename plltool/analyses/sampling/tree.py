@@ -276,7 +276,7 @@ def log_jacobian(rooted: Topology, heights: Sequence[float]) -> float:
 
 
 def height_slopes(rooted: Topology, heights: Sequence[float]) -> FloatArray:
-    """Slopes of heights in coordinates, dh / dz: (n_nodes, n - 1); a node has its parent's times its ratio, and its own."""
+    """Slopes of heights in coordinates, dh / dz: (n_nodes, n - 1): the parent's times the ratio, and its own."""
     n, lower = rooted.n_taxa, lower_bounds(rooted, heights)
     found = np.zeros((rooted.n_nodes, n - 2))
     for node in reversed(rooted.postorder()):
