@@ -321,7 +321,7 @@ def test_moves_keep_the_prior(name):
     states = [draw_state(space, rng) for _ in range(300)]
     if hasattr(move, "directions"):
         move.directions.learn(map(move.point, states))
-    move.step *= 0.5 if hasattr(move, "directions") else 2
+    move.step *= 2
     chains = Chains([[move]] * 300, Likelihoods(), states, Heated(0.1, 1), rng, [rng] * 300)
     for _ in range(25 // move.legs):
         chains.advance()
