@@ -4,6 +4,7 @@ VERSION = "0.1.0"  # of plltool
 NO_NODE = -1  # where an array of nodes holds none
 ROOT_NAME = "(root)"  # of the tip that stands for the root of a tree; no taxon is called so, with parentheses
 STDIN = "-"  # the name that stands for standard input wherever a file is read
+PARTIAL_ENDING = ".partial"  # of a temporary file, which replaces its target once it is whole
 
 # --- data -----------------------------------------------------------------------------------------------
 MIN_OWN_STATES, MAX_OWN_STATES = 2, 128  # of a user's state space

@@ -47,7 +47,7 @@ def takes_keywords(settings: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
 def _find_place(function: Callable[..., Any], name: str) -> str:
     """A hint at the argument of a function that takes an object with a field of this name; "" if there is none."""
     for parameter in inspect.signature(function).parameters.values():
-        kind = getattr(function, "__globals__", {}).get(str(parameter.annotation).removesuffix(" | None"))
-        if name in getattr(kind, "__dataclass_fields__", ()):
-            return f"; write {parameter.name}=plltool.{parameter.annotation.removesuffix(' | None')}({name}=...)"
+        kind = str(parameter.annotation).removesuffix(" | None")  # annotations are texts
+        if name in getattr(getattr(function, "__globals__", {}).get(kind), "__dataclass_fields__", ()):
+            return f"; write {parameter.name}=plltool.{kind}({name}=...)"
     return ""

@@ -288,7 +288,8 @@ class InstanceCall:
                 give(given[word], np.full(n_partitions if word.startswith("partition") else 1, np.nan))
         own = instances[given["instance"]]
         known = {"partitions": n_partitions, "items": given.get("count", 1) * n_partitions, "7": 7, "9": 9, "1": 1}
-        known["eigenvalues"] = eigenvalues(own)
+        if "eigenValues" in self._arrays:
+            known["eigenvalues"] = eigenvalues(own)
         for word, (kind, sizes) in self._arrays.items():
             count = prod(known[size] if size in known else getattr(own, size) for size in sizes)
             given[word] = self._calls.take(given[word], count, kind)

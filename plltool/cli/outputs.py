@@ -11,7 +11,6 @@ import os
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from glob import escape
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -21,7 +20,7 @@ import plltool
 from plltool.cli.job import given_command, is_first, own_prefix
 from plltool.cli.options import Prefix, WrittenPath
 from plltool.cli.terminal import WARNING, echo_message, print_line
-from plltool.constants import STDIN
+from plltool.constants import PARTIAL_ENDING, STDIN
 from plltool.errors import CheckpointError, InputError, explained
 from plltool.registry import SHARED, OutputFile, Table, name_file
 
@@ -220,10 +219,11 @@ class Outputs:
             path.unlink(missing_ok=True)
         if stale:
             _log.info("removed, from an earlier run: %s", ", ".join(map(str, stale)))
-        for path in (path for row in rows for path in self._paths(row)):
-            of_killed = f".{escape(path.name[:100])}.{'[a-z0-9_]' * 8}"  # what a run leaves that is killed as it writes
-            for left in path.parent.glob(of_killed):
-                left.unlink(missing_ok=True)
+        names = {(path.parent, f".{path.name[:100]}.") for row in rows for path in self._paths(row)}
+        for folder in {folder for folder, _ in names}:
+            for left in folder.glob(f".*{PARTIAL_ENDING}"):  # by a run that was killed as it wrote, see `write_bytes`
+                if (folder, left.name.removesuffix(PARTIAL_ENDING)[:-8]) in names:  # 8 random characters
+                    left.unlink(missing_ok=True)
 
     def describe(self, tree: str = "") -> list[str]:
         """A line for each file that was written, in the order of the table, the log last; without files, the tree."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any, TypeAlias
 from weakref import WeakSet
 
-from plltool.constants import STDIN
+from plltool.constants import PARTIAL_ENDING, STDIN
 from plltool.errors import InputError, explained
 from plltool.hardware import available_memory
 
@@ -107,7 +107,7 @@ def write_bytes(path: FileName, content: bytes) -> None:
         if target.exists() and not target.is_file():
             target.write_bytes(content)
             return
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
+        handle, temporary = tempfile.mkstemp(PARTIAL_ENDING, f".{target.name[:100]}.", target.parent)
         try:
             with open(handle, "wb") as stream:
                 stream.write(content)

@@ -5,7 +5,7 @@ operation handles 64 sites. Every branch of a tree has the Fitch sets of the sub
 the set of the subtree at end s of branch e. It leaves node ``ends.flat[2e + s]``; message m ^ 1 has the opposite
 direction to message m. Joining the two gives the states with the least changes at a node on that branch. Inserting a
 subtree there adds one change at exactly those sites where this set and that of the subtree share no state (Goloboff
-1996).
+1996). In a large tree only some branches are tried, see `_GrowingTree.added_changes`.
 
 A round prunes every subtree, and both branches beside its joint become one. From there a walk takes along the sets of
 the tree behind it, so that each branch on its way has the sets of the rest of the tree on both sides. The walks of many
@@ -48,6 +48,7 @@ def parsimony_tree(
 ) -> Tree:
     """Insert taxa one after another where they add the fewest changes, then make SPR moves until none saves a change.
 
+    Beyond 1,000 taxa, and without a constraint, insertions are tried in the parts of the tree that suit a taxon best.
     The order is random, but taxa with more data mostly come first: a taxon that shares no site with those before it
     could go anywhere, and later ones would follow it there. Ties are broken at random; equal states of `rng` give equal
     trees. All branches get the default length. With a constraint its taxa come first, each into the best branch that

@@ -210,9 +210,9 @@ def describe_splits(runs: list[TreeSet], seconds: float) -> dict[str, Any]:
 
 
 def describe_program(
-    prefix: Path, trees: list[TreeSet], generations: int, seconds: float, references: list[dict[int, float]]
+    prefix: Path, trees: list[TreeSet], generations: int, seconds: float, references: list[dict[int, float]], apart: Any
 ) -> dict[str, Any]:
-    """What the files of a program say."""
+    """What the files of a program say; `apart` is the largest ASDSF among the references, if there are any."""
     n = trees[0].n_trees
     found = {"generations": generations, "seconds": round(seconds, 1)}
 
@@ -228,7 +228,7 @@ def describe_program(
         agree(
             "_to_references",
             lambda look: max(split_deviation([mean_shares(trees, look), one]) for one in references),
-            max(split_deviation(pair) for pair in combinations(references, 2)),
+            apart,
         )
     return found | {"splits": describe_splits(trees, seconds), "numbers": describe(read_numbers(prefix), seconds)}
 
@@ -282,12 +282,14 @@ def main() -> int:
         generations = {name: cut_to_same_length(folder / name) for name in ("own", "rival")}
         own, rival = read_trees(folder / "own"), read_trees(folder / "rival")
         references = [read_reference(path, own[0].names) for path in asked.references]
+        apart = max((split_deviation(pair) for pair in combinations(references, 2)), default=None)
+        known = references, apart
         found: dict[str, Any] = {
             "alignment": asked.alignment.name, "taxa": len(rows), "model": model, "seed": asked.seed,
             "temperature": asked.temperature,
-            "asdsf_of_references": max((split_deviation(pair) for pair in combinations(references, 2)), default=None),
-            "plltool": describe_program(folder / "own", own, generations["own"], seconds["plltool"], references),
-            "mrbayes": describe_program(folder / "rival", rival, generations["rival"], seconds["mrbayes"], references),
+            "asdsf_of_references": apart,
+            "plltool": describe_program(folder / "own", own, generations["own"], seconds["plltool"], *known),
+            "mrbayes": describe_program(folder / "rival", rival, generations["rival"], seconds["mrbayes"], *known),
         }  # fmt: skip
     found["asdsf_between"] = split_deviation([mean_shares(trees, trees[0].n_trees) for trees in (own, rival)])
     found["differences"] = compare_numbers(found["plltool"]["numbers"], found["mrbayes"]["numbers"])

@@ -68,7 +68,9 @@ def test_what_a_killed_run_has_left_is_removed(plltool, trees, tmp_path, monkeyp
         patch.setattr("os.unlink", die)
         plltool("support", tree, trees, "--prefix", tmp_path / "r[1]")
     (partial,) = tmp_path.glob(".r*")
-    others = [tmp_path / ".r[1].support.nwk.swp", tmp_path / ".r1.support.nwk.abcdefgh"]
+    others = [
+        tmp_path / f".r{end}" for end in ("[1].support.nwk.20261127", "1.support.nwk.abcdefgh.partial", "[1].x.partial")
+    ]
     for path in others:
         path.write_text("an editor's")
     plltool("support", tree, trees, "--prefix", tmp_path / "r[1]", status=0)

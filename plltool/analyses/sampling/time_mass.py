@@ -36,9 +36,9 @@ NUMBER_STEP = 0.05  # in a coordinate, for differences of slopes
 class LearntTimes(NamedTuple):
     """What is learnt from a state."""
 
-    splits: list[int]  # of all nodes
-    heights: list[float]
-    numbers: FloatArray  # coordinates
+    splits: list[int]  # (n_nodes,) the taxa below each node, see `plltool.tree.splits`
+    heights: list[float]  # (n_nodes,) years
+    numbers: FloatArray  # (K,) coordinates of the numbers
 
 
 @saved()
@@ -46,7 +46,7 @@ class LearntTimes(NamedTuple):
 class UsualTimes(Learnt):
     """The mean heights of clades, and mean coordinates of numbers, which the chains of a run learn together."""
 
-    n_sites: float  # of all data
+    n_sites: float  # of all parts; 0 without data
     n_states: int = 0  # learnt from
     heights: dict[int, tuple[float, int]] = field(default_factory=dict)  # sum and number of those of each clade
     numbers: FloatArray = field(default_factory=lambda: np.zeros(1))  # (K,) sums, or a 0
@@ -79,7 +79,10 @@ class UsualTimes(Learnt):
         return time._replace(heights=found, numbers=numbers)
 
     def factor(self, space: TimeSpace, time: TimePoint) -> FloatArray:
-        """(n_coordinates, n_coordinates) which takes standard normal numbers to coordinates with that precision."""
+        """A root of the inverse of the mass: it takes standard normal numbers to coordinates with that precision.
+
+        (n_coordinates, n_coordinates), in the order of `TimeSpace.coordinates`.
+        """
         if not self.n_states:
             return FIRST_DEVIATION * np.eye(space.n_coordinates)
         usual, n, k = self.usual(space, time), len(space.names) - 1, len(space.numbers)
