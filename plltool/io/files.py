@@ -107,7 +107,7 @@ def write_bytes(path: FileName, content: bytes) -> None:
         if target.exists() and not target.is_file():
             target.write_bytes(content)
             return
-        handle, temporary = tempfile.mkstemp(PARTIAL_ENDING, f".{target.name[:100]}.", target.parent)
+        handle, temporary = tempfile.mkstemp(suffix=PARTIAL_ENDING, prefix=f".{target.name[:100]}.", dir=target.parent)
         try:
             with open(handle, "wb") as stream:
                 stream.write(content)
