@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import textwrap
@@ -28,6 +29,7 @@ HOST_MEMORY_SHARE = 0.8  # of the host's available memory, by default; other pro
 INSTALL_HINT = "`pip install 'plltool[pocl]'` installs a driver for the CPU"
 LONGEST_REASON = 300  # characters of the reason why "auto" skips a device
 NUMPY_REASON = "numpy on the CPU, one thread"
+FORKED = "OpenCL hangs in a fork of a process that has used it; start processes by multiprocessing.get_context('spawn')"
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,19 @@ def _offered_memory(device: Device | None) -> int:
         return int(DEVICE_MEMORY_SHARE * device.memory)
     offered = int(HOST_MEMORY_SHARE * available_memory())
     return offered if device is None else min(device.memory, offered)
+
+
+@functools.cache
+def _first_process() -> int:
+    """The number of the process that asked first, also in its forks."""
+    return os.getpid()
+
+
+def find_devices() -> tuple[list[Device], list[str]]:
+    """What `list_devices` returns; DeviceError also in a fork of a process that has called this."""
+    if os.getpid() != _first_process():
+        raise DeviceError(FORKED)
+    return list_devices()
 
 
 def rank_devices(devices: Sequence[Device], precision: str = "double") -> list[Device]:
@@ -182,7 +197,7 @@ def make_engine(
         return _make_automatically(make, hardware)
     if hardware.is_numpy:
         return make(None), f"{NUMPY_REASON}: asked for"
-    found, failures = list_devices()
+    found, failures = find_devices()
     chosen = find_device(found, hardware.device, failures, hardware.precision)
     if (fault := find_fault(chosen)) is not None:
         raise DeviceError(f"device '{hardware.device}' cannot be used: {chosen.label}: {fault}")
@@ -228,7 +243,7 @@ def find_automatic(precision: str) -> tuple[Iterator[Device], list[str]]:
     A `PlltoolWarning` says so at the end if there was none.
     """
     try:
-        found, failures = list_devices()
+        found, failures = find_devices()
     except DeviceError as error:
         found, failures = [], [str(error)]
     failures = failures + describe_problems(found, precision)
@@ -268,7 +283,7 @@ def explain_rank(device: Device, failures: Sequence[str]) -> str:
 
 def explain_numpy(failures: Sequence[str], install: bool) -> str:
     """Why "auto" takes numpy; `install` adds what to install for a device."""
-    hint = f"; {INSTALL_HINT}" if install else ""
+    hint = f"; {INSTALL_HINT}" if install and FORKED not in failures else ""
     return f"{NUMPY_REASON}: no OpenCL device can be used ({'; '.join(failures) or 'none found'}){hint}"
 
 

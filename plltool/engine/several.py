@@ -26,11 +26,11 @@ from plltool.engine import program as prog
 from plltool.engine.base import Engine, EngineData
 from plltool.engine.composite import Composite, Shard
 from plltool.engine.layout import DataShape
-from plltool.engine.opencl.device import Device, list_devices
+from plltool.engine.opencl.device import Device
 from plltool.engine.opencl.device_faults import find_fault
 from plltool.engine.program import Request
 from plltool.engine.requests import Answer
-from plltool.engine.select import find_device, make_engine, rank_devices
+from plltool.engine.select import find_device, find_devices, make_engine, rank_devices
 from plltool.engine.storage import Slots
 from plltool.errors import DeviceError, EngineError, InputError, PlltoolError, warn_caller
 from plltool.hardware import Hardware, available_cores, format_share
@@ -72,7 +72,7 @@ def name_devices(hardware: Hardware) -> Hardware:
     """
     if not hardware.is_all:
         return hardware
-    found, failures = list_devices()
+    found, failures = find_devices()
     precision = hardware.precision
     passing = [device for device in rank_devices(found, precision) if find_fault(device) is None]
     named = all_indices(passing, precision)
@@ -85,7 +85,7 @@ def find_used_devices(hardware: Hardware) -> list[UsedDevice]:
     """The devices that are named, in order, with equal shares if none are given; DeviceError if one fails."""
     words = hardware.words
     shares = hardware.share or (1.0,) * len(words)
-    found, failures = list_devices() if any(word != "numpy" for word in words) else ([], [])
+    found, failures = find_devices() if any(word != "numpy" for word in words) else ([], [])
     return [
         UsedDevice(
             replace(hardware, device=word, share=None),

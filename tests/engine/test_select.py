@@ -537,8 +537,19 @@ class TestAutomatic:
             engine, _ = make_small()
         assert engine.name == "numpy"
 
+    def test_a_fork_does_without_opencl(self, found, monkeypatch):
+        found(CPU)
+        assert select.find_devices()[0] == [CPU]
+        monkeypatch.setattr("os.getpid", lambda: -1)  # a fork has another number and the memory of this process
+        with pytest.warns(PlltoolWarning, match=r"\(OpenCL hangs in a fork [^;]*; start processes by [^;]*\)$"):
+            engine, _ = make_small()
+        assert engine.name == "numpy"
+        for device in ("cpu", "all", "cpu,gpu"):
+            with pytest.raises(DeviceError, match="OpenCL hangs in a fork"):
+                several.find_used_devices(several.name_devices(Hardware(device)))
+
     def test_all_are_those_that_pass(self, monkeypatch):
-        monkeypatch.setattr(several, "list_devices", lambda: (ALL, []))
+        monkeypatch.setattr(several, "find_devices", lambda: (ALL, []))
         monkeypatch.setattr(several, "find_fault", lambda device: "crashes" if device is GPU else None)
         assert several.name_devices(Hardware("all")).device == "1:0,3:0"
 
