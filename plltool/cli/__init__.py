@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 import click
 
-from plltool.cli import job
+from plltool.cli import job, terminal
 from plltool.cli.command import Group, hint_at_command
 from plltool.cli.options import declared_modules
 from plltool.cli.terminal import ERROR, INTERNAL_ERROR, WARNING, drop_stdout, echo_message, usage_errors_in_colour
@@ -125,6 +125,7 @@ class MainGroup(Group):
         return super().resolve_command(ctx, args)
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> click.Context:
+        terminal.open_closed_streams()
         command = shlex.join([info_name or "plltool", *args])
         job.join(args)
         try:

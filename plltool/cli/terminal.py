@@ -122,6 +122,13 @@ def drop_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def open_closed_streams() -> None:
+    """Open the null device for each standard stream that is closed, so that no other file gets its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+
+
 def print_results(lines: Sequence[str], record: str | None = None) -> None:
     """Lines about what was found, on stdout: "label: value", rows of tables, and sentences; or else a JSON record."""
     if record is not None:

@@ -18,7 +18,7 @@ from typing import IO, Any, TypeAlias
 from weakref import WeakSet
 
 from plltool.constants import PARTIAL_ENDING, STDIN
-from plltool.errors import InputError, explained
+from plltool.errors import InputError, explained, show_name
 from plltool.hardware import available_memory
 
 FileName: TypeAlias = str | os.PathLike[str]
@@ -168,6 +168,8 @@ def read_content(path: FileName) -> bytes:
         with nullcontext(sys.stdin.buffer) if is_stdin else open(find_file(path), "rb") as file:
             packed = _read_chunks(file, source)
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL character
+        if "\n" in source:
+            raise InputError(f"found the text {show_name(source)}, expected the name of a file") from error
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise InputError(f"{source}: cannot read the file: {reason}") from error
     for name, start, module, most in _COMPRESSIONS.values():

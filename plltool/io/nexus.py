@@ -258,7 +258,7 @@ def _parse_format(block: _Block, source: str, states: StateSpace | None) -> _For
             raise InputError(f"{where}: {found}, expected one of: {', '.join(allowed)}")
         states = states or declared
     for option in _UNREAD_FORMATS:
-        if option in options:
+        if options.get(option, "no").lower() != "no":  # SplitsTree writes transpose=no
             raise InputError(f"{where}: the format option {option!r} is not supported; remove it")
     if options.get("labels", "left").lower() not in ("", "left", "yes"):
         raise InputError(f"{where}: found labels={options['labels']}, expected the names on the left")

@@ -33,6 +33,7 @@ from plltool.tree.topology import Tree
 
 _LABEL = r"'(?:[^']|'')*+'|[^\s,='\[\]();]++"
 _TREE = re.compile(rf"\s*+(?:\*\s*+)?(?P<name>{_LABEL})\s*+(?:\[[^\[\]]*+\]\s*+)*+=(?P<newick>.*)", re.DOTALL)
+_WEIGHT = re.compile(r"[^(]*\[&W\s+(?!1[\s\]])", re.IGNORECASE)  # of a tree, other than 1
 _WORD = re.compile(rf"\s*+({_LABEL})")
 _PAIR = re.compile(rf"\s*+({_LABEL})\s+({_LABEL})\s*+(,|\Z)")
 
@@ -41,7 +42,7 @@ Names = dict[str, str]  # what a label stands for
 
 def read_nexus_trees(content: bytes, source: str) -> Iterator[RootedNodes]:
     """Every tree of the trees blocks of a NEXUS file, one after another."""
-    block = ""
+    block, is_weighted = "", False
     numbers: Names = {}
     names: Names = {}
     for command in split_commands(content, source):
@@ -65,6 +66,8 @@ def read_nexus_trees(content: bytes, source: str) -> Iterator[RootedNodes]:
             if match is None or not command.is_closed:
                 found = "found a tree without a name and a final semicolon"
                 raise InputError(f"{where}: {found}, expected TREE NAME = ... ;")
+            if not is_weighted and (is_weighted := _WEIGHT.match(match["newick"]) is not None):
+                log.warning("%s: found weights of trees, such as [&W 0.5], which are ignored: each counts once", source)
             nodes = next(parse_trees(match["newick"] + ";", f"{where}: tree {show_name(_unquote(match['name']))}"))
             taxa = set(names.values())
             for tip in nodes.tips:

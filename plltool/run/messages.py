@@ -139,7 +139,7 @@ def remarks_on_data(data: Dataset, models: Sequence[Model], brlen: str) -> list[
     n_parameters = n_lengths + describe_parameters(models)["n_free_parameters"]
     remarks = []
     if n_parameters > n_sites:
-        found = f"found {n_parameters} free parameters, branch lengths included, for {n_sites} sites"
+        found = f"found {n_parameters} free parameters, branch lengths included, for {count(n_sites, 'site')}"
         remarks.append(f"{data.source}: {found}; lengths and models will be uncertain")
     if n_sites * MIN_BRANCH_LENGTH > 1:
         found = f"one change at {n_sites} sites is a length of {1 / n_sites:.2g}, below the least length"

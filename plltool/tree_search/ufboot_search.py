@@ -98,7 +98,7 @@ class Meetings:
         lnls = np.empty((len(branches), 2, self._weights.shape[1]))
         for some in batches(len(branches), 2 * likelihood.engine.n_patterns):
             lnls[some] = estimate_lnls(neighbour_sites(likelihood, branches[some]), self._weights)
-        best = np.maximum(lnls.max(axis=(0, 1)), estimate_lnls(likelihood.site_lnl(), self._weights))
+        best = np.maximum(lnls.max(axis=(0, 1), initial=-np.inf), estimate_lnls(likelihood.site_lnl(), self._weights))
         for number, which in np.argwhere((lnls > best - RELL_TIE).any(axis=2)).tolist():
             neighbour = interchange(tree, int(branches[number]), which)
             if likelihood.admits(neighbour):

@@ -119,6 +119,8 @@ def test_trees_of_other_libraries(tree, lnl, tmp_path):
 def test_objects_that_are_refused():
     with pytest.raises(InputError, match="alignment: found an object of type int, expected a file, a mapping of names"):
         plltool.search(3)
+    with pytest.raises(InputError, match=r"found the text '>a\\nAC\\n>b\\nAT\\n', expected the name of a file"):
+        plltool.search(">a\nAC\n>b\nAT\n")
     with pytest.raises(InputError, match="tree: found an object of type int, expected a file, Newick text, a plltool"):
         plltool.evaluate(ROWS, 3)
     with pytest.raises(InputError, match="model: found 3, expected a string, a file, or the models of a result"):
@@ -221,6 +223,8 @@ def test_three_taxa():
         assert result.lnl == pytest.approx(oracle, rel=1e-11)  # rounding of short sums
         assert "the mapping given: 3 taxa have only one topology" in result.warnings
     assert plltool.alrt(rows, found[0].tree, **QUICK).supports.as_record()["branches"] == []
+    ufboot = plltool.ultrafast_bootstrap(rows, found[0].tree, replicates=10, workers=1, **QUICK)
+    assert ufboot.as_record()["branches"] == []
 
 
 def test_what_objects_look_like():

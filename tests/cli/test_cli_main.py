@@ -216,6 +216,15 @@ def test_stdout_that_takes_no_more_is_told(small, arguments):
     assert all("numpy on the CPU" in other for other in others), "without OpenCL"
 
 
+@pytest.mark.parametrize("command", ["-m plltool check", "-m plltool.front_ends raxml-ng --check --model JC --msa"])
+def test_closed_streams(small, command):
+    for closed in ("1>&-", "0<&- 1>&- 2>&-"):
+        line = f"{sys.executable} {command} {small} {closed}"
+        done = subprocess.run(["sh", "-c", line], cwd=small.parent, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (0, "")
+        assert "rror" not in done.stderr
+
+
 def test_without_arguments_the_help_is_shown_once(plltool):
     for words in ((), ("trees",)):
         shown = plltool(*words).output

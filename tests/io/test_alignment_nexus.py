@@ -24,7 +24,7 @@ EXPECTED = [("A", b"ACGT"), ("B", b"AC-T"), ("C", b"ACGG"), ("D", b"ACGA")]
     "text",
     [
         nexus(),
-        nexus("A AC\nGT\nB\nAC -T\n\nC ACGG\nD ACGA\n"),
+        nexus("A AC\nGT\nB\nAC -T\n\nC ACGG\nD ACGA\n", "datatype=dna labels=left transpose=no gap=-"),
         nexus("A AC\nB AC\nC AC\nD AC\n\nA GT\nB -T\nC GG\nD GA\n", "datatype=DNA interleave gap=-"),
         nexus("A AC\nB AC\nC AC\nD AC\n\nA GT\nB -T\nC GG\nD GA\n", "DataType = Rna Interleave = yes gap = -"),
         nexus("A AC\nB AC\nC AC\nD AC\n\nA GT\nB -T\nC GG\nD GA\n", "datatype=nucleotide"),

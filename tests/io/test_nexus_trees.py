@@ -30,6 +30,15 @@ def test_names_and_lengths():
     assert one.lengths[3] == 0.2
 
 
+def test_ignored_weights_of_trees_are_told(tmp_path, caplog):
+    path = tmp_path / "x.nex"
+    for (one, other), n_warnings in ((("1", "1"), 0), (("1", "2/3"), 1), ((".5", ".5"), 1)):
+        path.write_text(TEXT.decode().replace("[&U]", f"[&U][&W {one}]").replace("[&R]", f"[&W {other}] [&R]"))
+        caplog.clear()
+        assert read_tree_set([path]).n_trees == 2
+        assert sum("weights of trees" in message for message in caplog.messages) == n_warnings
+
+
 def test_dendropy_reads_the_same():
     dendropy = pytest.importorskip("dendropy")
     found = dendropy.TreeList.get(data=TEXT.decode(), schema="nexus", preserve_underscores=True)

@@ -218,7 +218,8 @@ class _Ultrafast:
         """Store the supports of the inner branches of `target`, and whether they have settled since the last test."""
         at, before, now = self._at, self._at.supports, self._inner_supports(target)
         at.supports = now
-        if before is None:
+        if before is None or not len(now):
+            at.is_over = not len(now)  # three taxa have no inner branch
             return
         agreement, difference = correlate(now, before), float(np.abs(now - before).mean())
         told = "ultrafast bootstrap: %d trees met, correlation of supports %.4f, mean difference %.2f %%"
