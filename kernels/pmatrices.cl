@@ -214,6 +214,105 @@ static inline void divide_differences(double a, double b, double c, double d, BR
 }
 #endif
 
+/* What is wanted of one component, for columns `first` .. `first + n - 1` of its matrices, and for the branches from the one that
+ * lengths and tables begin with to the one `last` behind it; e has the component's row of `eigen`. */
+INLINE void make_branches(
+    const __global double *e,
+    const __global double *lengths,
+    const __global uchar *at_tips,
+    int last,
+    int component,
+    int first,
+    __global REAL *matrices,
+    __global REAL *slopes,
+    __global REAL *decays,
+    __global REAL *divided_differences,
+    const int want_decays,
+    const int want_slopes,
+    const int want_differences)
+{
+    const int S = N_STATES, n = min(ITEM_COLUMNS, S - first);
+    const __global double *right = e + S, *left = right + S * S;
+    BRANCHV t;
+    int reverse[BRANCH_WIDTH];
+    for (int b = 0; b < BRANCH_WIDTH; b++) {
+        const double length = lengths[min(b, last)];
+        reverse[b] = length < 0;
+        ((double *)&t)[b] = fabs(length);
+    }
+    BRANCHV grow[N_STATES], slope[N_STATES], curve[N_STATES];       /* diagonals */
+    BRANCHV turn[N_STATES], slope_turn[N_STATES], curve_turn[N_STATES];     /* beside them */
+    LOOP_EIGENVALUES
+    for (int k = 0; k < S; k++) {
+        grow[k] = expm1(e[k] * t);
+#if REVERSIBLE
+        slope[k] = e[k] * (grow[k] + 1.0);
+        curve[k] = e[k] * slope[k];
+#else
+        const double b = left[S * S + k];
+        const BRANCHV chord = sin(0.5 * b * t);
+        turn[k] = (grow[k] + 1.0) * sin(b * t);
+        grow[k] = grow[k] * cos(b * t) - 2.0 * chord * chord;
+        slope[k] = e[k] * (grow[k] + 1.0) - b * turn[k];
+        slope_turn[k] = e[k] * turn[k] + b * (grow[k] + 1.0);
+        curve[k] = e[k] * slope[k] - b * slope_turn[k];
+        curve_turn[k] = e[k] * slope_turn[k] + b * slope[k];
+#endif
+    }
+    #pragma unroll
+    for (int b = 0; want_decays && b < BRANCH_WIDTH; b++) {
+        __global REAL *d = decays + (min(b, last) * N_COMPONENTS + component) * 3 * S;
+        FOR_OWN_STATES(k, first, n) {
+            d[k] = (REAL)PART_OF(grow[k], b);
+            d[S + k] = (REAL)PART_OF(slope[k], b);
+            d[2 * S + k] = (REAL)PART_OF(curve[k], b);
+        }
+    }
+    __global REAL *p = matrices + component * MATRIX_VALUES;
+    make_columns(right, left, grow, turn, reverse, first, n, 1.0, 0.0, p, last, BRANCH_VALUES);
+    make_row_sums(first, n, 1, p);
+#if TABLE_ROWS
+    for (int b = 0; b <= last; b++) {
+        __global REALV *tables = (__global REALV *)(matrices + b * BRANCH_VALUES + TABLES_START);
+        if (at_tips[b])
+            make_table(p + b * BRANCH_VALUES, tables + component * TABLE_ROWS);
+    }
+#endif
+    if (want_slopes) {
+        __global REAL *p1 = slopes + component * MATRIX_VALUES;
+        __global REAL *p2 = p1 + MATRIX_REALS;
+        make_columns(right, left, slope, slope_turn, reverse, first, n, 0.0, -INFINITY, p1, last, 2 * MATRIX_REALS);
+        make_columns(right, left, curve, curve_turn, reverse, first, n, 0.0, -INFINITY, p2, last, 2 * MATRIX_REALS);
+        make_row_sums(first, n, 0, p1);
+        make_row_sums(first, n, 0, p2);
+    }
+    if (!want_differences)
+        return;
+    __global REAL *f = divided_differences + (size_t)component * S * S;
+    FOR_OWN_STATES(k, first, n)
+        LOOP_EIGENVALUES
+        for (int l = 0; l < S; l++) {
+#if REVERSIBLE
+            const BRANCHV gap = fabs(e[k] - e[l]) * t;      /* from the slower decay, so that nothing overflows */
+            const BRANCHV ratio = gap == 0.0 ? (BRANCHV)(1) : -expm1(-gap) / gap;
+            const BRANCHV difference = t * ((grow[k] > grow[l] ? grow[k] : grow[l]) + 1.0) * ratio;
+            #pragma unroll
+            for (int b = 0; b < BRANCH_WIDTH; b++)
+                f[min(b, last) * DIFFERENCE_REALS + k * S + l] = (REAL)PART_OF(difference, b);
+#else
+            const double b_k = left[S * S + k], b_l = left[S * S + l];
+            BRANCHV plain[2], mirrored[2];
+            divide_differences(e[k], b_k, e[l], b_l, t, plain);
+            divide_differences(e[k], b_k, e[l], -b_l, t, mirrored);
+            const BRANCHV tables[DIFFERENCE_TABLES] = {0.5 * (plain[0] + mirrored[0]), 0.5 * (plain[1] + mirrored[1]),
+                0.5 * (mirrored[1] - plain[1]), 0.5 * (plain[0] - mirrored[0])};
+            for (int table = 0; table < DIFFERENCE_TABLES; table++)
+                for (int b = 0; b <= last; b++)
+                    f[b * DIFFERENCE_REALS + (table * N_COMPONENTS * S + k) * S + l] = (REAL)PART_OF(tables[table], b);
+#endif
+        }
+}
+
 __attribute__((vec_type_hint(DOUBLEV)))     /* see traverse.cl */
 __kernel void pmatrices(
     const __global double *eigen,
@@ -232,92 +331,14 @@ __kernel void pmatrices(
     const int n_batches = (n_branches + BRANCH_WIDTH - 1) / BRANCH_WIDTH;
     const size_t n_wanted = (size_t)n_batches * n_psets * N_COMPONENTS * SHARES;
     FOR_OWN_ITEMS(item, n_wanted) {
-        const int S = N_STATES;
-        const int first = item % SHARES * ITEM_COLUMNS, n = min(ITEM_COLUMNS, S - first);
-        const int component = item / SHARES % N_COMPONENTS;
+        const int first = item % SHARES * ITEM_COLUMNS, component = item / SHARES % N_COMPONENTS;
         const size_t batch = item / SHARES / N_COMPONENTS;           /* pset * n_batches + batch */
         const int pset = batch / n_batches, start = batch % n_batches * BRANCH_WIDTH;
         const int last = min(BRANCH_WIDTH, n_branches - start) - 1;     /* further branches are the last one once more */
         const size_t branch = (size_t)pset * n_branches + start;     /* the first */
-        const __global double *e = eigen + ((size_t)pset * N_COMPONENTS + component) * EIGEN_VALUES;
-        const __global double *right = e + S, *left = right + S * S;
-        BRANCHV t;
-        int reverse[BRANCH_WIDTH];
-        for (int b = 0; b < BRANCH_WIDTH; b++) {
-            const double length = lengths[branch + min(b, last)];
-            reverse[b] = length < 0;
-            ((double *)&t)[b] = fabs(length);
-        }
-        BRANCHV grow[N_STATES], slope[N_STATES], curve[N_STATES];       /* diagonals */
-        BRANCHV turn[N_STATES], slope_turn[N_STATES], curve_turn[N_STATES];     /* beside them */
-        LOOP_EIGENVALUES
-        for (int k = 0; k < S; k++) {
-            grow[k] = expm1(e[k] * t);
-#if REVERSIBLE
-            slope[k] = e[k] * (grow[k] + 1.0);
-            curve[k] = e[k] * slope[k];
-#else
-            const double b = left[S * S + k];
-            const BRANCHV chord = sin(0.5 * b * t);
-            turn[k] = (grow[k] + 1.0) * sin(b * t);
-            grow[k] = grow[k] * cos(b * t) - 2.0 * chord * chord;
-            slope[k] = e[k] * (grow[k] + 1.0) - b * turn[k];
-            slope_turn[k] = e[k] * turn[k] + b * (grow[k] + 1.0);
-            curve[k] = e[k] * slope[k] - b * slope_turn[k];
-            curve_turn[k] = e[k] * slope_turn[k] + b * slope[k];
-#endif
-        }
-        #pragma unroll
-        for (int b = 0; want_decays && b < BRANCH_WIDTH; b++) {
-            __global REAL *d = decays + ((branch + min(b, last)) * N_COMPONENTS + component) * 3 * S;
-            FOR_OWN_STATES(k, first, n) {
-                d[k] = (REAL)PART_OF(grow[k], b);
-                d[S + k] = (REAL)PART_OF(slope[k], b);
-                d[2 * S + k] = (REAL)PART_OF(curve[k], b);
-            }
-        }
-        __global REAL *of_branch = matrices + branch * BRANCH_VALUES, *p = of_branch + component * MATRIX_VALUES;
-        make_columns(right, left, grow, turn, reverse, first, n, 1.0, 0.0, p, last, BRANCH_VALUES);
-        make_row_sums(first, n, 1, p);
-#if TABLE_ROWS
-        for (int b = 0; b <= last; b++) {
-            __global REALV *tables = (__global REALV *)(of_branch + b * BRANCH_VALUES + TABLES_START);
-            if (at_tips[start + b])
-                make_table(p + b * BRANCH_VALUES, tables + component * TABLE_ROWS);
-        }
-#endif
-        if (want_slopes) {
-            __global REAL *p1 = slopes + (branch * 2 * N_COMPONENTS + component) * MATRIX_VALUES;
-            __global REAL *p2 = p1 + MATRIX_REALS;
-            make_columns(right, left, slope, slope_turn, reverse, first, n, 0.0, -INFINITY, p1, last, 2 * MATRIX_REALS);
-            make_columns(right, left, curve, curve_turn, reverse, first, n, 0.0, -INFINITY, p2, last, 2 * MATRIX_REALS);
-            make_row_sums(first, n, 0, p1);
-            make_row_sums(first, n, 0, p2);
-        }
-        if (!want_differences)
-            continue;
-        __global REAL *f = divided_differences + branch * DIFFERENCE_REALS + (size_t)component * S * S;
-        FOR_OWN_STATES(k, first, n)
-            LOOP_EIGENVALUES
-            for (int l = 0; l < S; l++) {
-#if REVERSIBLE
-                const BRANCHV gap = fabs(e[k] - e[l]) * t;      /* from the slower decay, so that nothing overflows */
-                const BRANCHV ratio = gap == 0.0 ? (BRANCHV)(1) : -expm1(-gap) / gap;
-                const BRANCHV difference = t * ((grow[k] > grow[l] ? grow[k] : grow[l]) + 1.0) * ratio;
-                #pragma unroll
-                for (int b = 0; b < BRANCH_WIDTH; b++)
-                    f[min(b, last) * DIFFERENCE_REALS + k * S + l] = (REAL)PART_OF(difference, b);
-#else
-                const double b_k = left[S * S + k], b_l = left[S * S + l];
-                BRANCHV plain[2], mirrored[2];
-                divide_differences(e[k], b_k, e[l], b_l, t, plain);
-                divide_differences(e[k], b_k, e[l], -b_l, t, mirrored);
-                const BRANCHV tables[DIFFERENCE_TABLES] = {0.5 * (plain[0] + mirrored[0]), 0.5 * (plain[1] + mirrored[1]),
-                    0.5 * (mirrored[1] - plain[1]), 0.5 * (plain[0] - mirrored[0])};
-                for (int table = 0; table < DIFFERENCE_TABLES; table++)
-                    for (int b = 0; b <= last; b++)
-                        f[b * DIFFERENCE_REALS + (table * N_COMPONENTS * S + k) * S + l] = (REAL)PART_OF(tables[table], b);
-#endif
-            }
+        make_branches(eigen + ((size_t)pset * N_COMPONENTS + component) * EIGEN_VALUES, lengths + branch, at_tips + start, last,
+            component, first, matrices + branch * BRANCH_VALUES, slopes + branch * 2 * MATRIX_REALS,
+            decays + branch * DECAY_REALS, divided_differences + branch * DIFFERENCE_REALS, want_decays,
+            want_slopes, want_differences);
     }
 }

@@ -90,6 +90,40 @@ class Combination:
     PRODUCT_OF_TWO, SUM_OF_TWO, TRANSPOSE = range(3)
 
 
+class WalkRow:
+    """The rows of a walker's tree, see `kernels/walks.cl`; columns are nodes.
+
+    PARENT, LEFT and RIGHT are those of `plltool.analyses.sampling.tree`. SLOT_SIDE says which of its two slots has the
+    CLA below an inner node, PLACE_SIDE which of two places has the length of the branch above. The others are room.
+    """
+
+    PARENT, LEFT, RIGHT, OLD_PARENT, OLD_LEFT, OLD_RIGHT, SLOT_SIDE, PLACE_SIDE, ORDER = range(9)
+
+
+class WalkMove:
+    """The moves that walks are made of."""
+
+    MULTIPLY_BRANCH, SLIDE_NODE, MULTIPLY_TREE, INTERCHANGE, EXTEND = range(5)
+
+
+N_WALK_MOVES = WalkMove.EXTEND + 1
+
+
+class WalkWord:
+    """The numbers of a walker.
+
+    It walks through exp(LNL_POWER lnL + PRIOR_POWER log p), where lnL is LNL at first and log p, up to a constant, the
+    sum of a power times log b over all branches, TIP_POWER or INNER_POWER, plus TREE_POWER log T - RATE T, where T is
+    the length of the tree. STEP, BOUND (sums of weights), PROBABILITY (sums of probabilities that proposals are
+    accepted), TRIED and ACCEPTED (their numbers) are one for each move. NEWVIEWS and EVALUATES count instructions.
+    """
+
+    LNL, LNL_POWER, PRIOR_POWER, TIP_POWER, INNER_POWER, TREE_POWER, RATE = range(7)
+    LEAST_LENGTH, LARGEST_LENGTH, EXTENSION, NEWVIEWS, EVALUATES = range(7, 12)
+    STEP, BOUND, PROBABILITY, TRIED, ACCEPTED = range(12, 12 + 5 * N_WALK_MOVES, N_WALK_MOVES)
+
+
+WALK_ROWS, WALK_WORDS = WalkRow.ORDER + 1, WalkWord.ACCEPTED + N_WALK_MOVES
 ONES = -(2**31)  # the operand of a query that is 1 everywhere
 
 
@@ -105,7 +139,9 @@ INSTRUCTION_WORDS, SPAN_WORDS, TRACK_WORDS, STEP_WORDS, QUERY_WORDS = (len(words
 
 def macros() -> dict[str, int]:
     """The numbers above by the names that the kernels use: NEWVIEW, SPAN_WORDS, SPAN_N_TILES, ..."""
-    values = OPCODES | _numbers(Step) | _numbers(Combination)
+    values = OPCODES | _numbers(Step) | _numbers(Combination) | _numbers(WalkMove)
+    values |= {"N_WALK_MOVES": N_WALK_MOVES, "WALK_ROWS": WALK_ROWS, "WALK_WORDS": WALK_WORDS}
+    values |= {f"WALK_{name}": number for name, number in (_numbers(WalkRow) | _numbers(WalkWord)).items()}
     for record, words in RECORDS.items():
         values[f"{record}_WORDS"] = len(words)
         values |= {f"{record}_{name}": number for name, number in words.items()}

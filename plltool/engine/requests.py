@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -91,6 +91,15 @@ class Counters:
         return asdict(self)
 
 
+class Walkers(NamedTuple):
+    """Chains that walk through trees on the device, see `kernels/walks.cl`; a walk changes what these arrays hold."""
+
+    trees: IntArray  # int32 (n_walkers, WALK_ROWS, n_nodes)
+    lengths: FloatArray  # float64 (n_walkers, 2, n_nodes), first those at which `trees` says that the lengths are
+    numbers: FloatArray  # float64 (n_walkers, WALK_WORDS)
+    seeds: npt.NDArray[np.uint64]  # (n_walkers,)
+
+
 class Requests(ABC):
     """Answers programs; batches of the same instruction are made here, on top of `execute`."""
 
@@ -167,6 +176,7 @@ class Holder(Requests):
     driver: str  # the software between the engine and the hardware, with its version
     counters: Counters  # the work done so far
     screen: Holder | None = None  # once it is open
+    can_walk = False  # whether it has `walk`
     # from the component (n_patterns,) of each pattern; None where there is no screen
     make_screen: Callable[[IndexArray], Holder] | None = None
 
@@ -215,6 +225,13 @@ class Holder(Requests):
         CLAs stay in the slots that the programs name, unless the engine streams patterns; a program must then make all
         that it reads. The engine's own model stays in use. Errors are those of `execute`.
         """
+
+    def walk(self, walkers: Walkers, models: Sequence[Any], n_slots: int, n_steps: int) -> None:
+        """Let each walker make some moves under its model, of `pack_models`; their CLAs are in `n_slots` slots each.
+
+        A likelihood that is not finite ends no walk: a move that leads to it is rejected.
+        """
+        raise EngineError("this engine has no walks")
 
     def ask_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> ShapedAnswer:
         """The first half of `execute_shaped`."""

@@ -4,8 +4,9 @@ A run has several chains. Chain h, counted from 0, samples the posterior to the 
 the cold one, is what is sampled, and the others, which cross valleys more easily, bring it to other hills. In each
 generation all chains of all runs make a move of the same kind, drawn at random for all of them, so that their
 likelihoods are one launch of tracks of about the same length; whatever the kinds are, each keeps the posterior of each
-chain. Then two chains of each run, drawn at random, may exchange their heats, as many times as there are chains, since
-this costs next to nothing: with i and j for their states, the exchange is accepted with the probability
+chain. On a device that can, a move of the tree is a walk of many, see `plltool.analyses.sampling.walks`. Then two
+chains of each run, drawn at random, may exchange their heats, as many times as there are chains, since this costs next
+to nothing: with i and j for their states, the exchange is accepted with the probability
 min(1, (posterior(j) / posterior(i))^(heat_i - heat_j)).
 
 But for the kinds of moves, all choices of a run are drawn by a generator of its own, and it learns from its own chains
@@ -28,7 +29,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -46,13 +47,15 @@ from plltool.analyses.sampling.state import (
     StateSpace,
     question_slots,
 )
+from plltool.analyses.sampling.topology_moves import Extension
 from plltool.analyses.sampling.tree import ROOT
+from plltool.analyses.sampling.walks import begin_walks, end_walk, find_steps, of_steps
 from plltool.arrays import IndexArray
 from plltool.codec import saved
 from plltool.constants import DEFAULT_TEMPERATURE
-from plltool.engine.contract import Opcode
+from plltool.engine.contract import Opcode, WalkWord
 from plltool.engine.program import PACKED_LENGTH, Track
-from plltool.engine.requests import Holder
+from plltool.engine.requests import Holder, Walkers
 from plltool.errors import EngineError
 from plltool.model.model import solve_together
 
@@ -60,6 +63,11 @@ from plltool.model.model import solve_together
 def sampling_slots(n_taxa: int, n_chains: int) -> int:
     """The number of CLAs that chains need."""
     return (2 * (n_taxa - 2) + question_slots(n_taxa)) * n_chains
+
+
+Walk: TypeAlias = tuple[list[State], Walkers]  # where all chains have gone to, and how
+WALK_STEPS = 64, 16  # moves of a walk at most if there is nothing to sample but the tree, and if there are parameters
+WALK_WORK = 1 << 20  # of a walk at most: moves times patterns times the multiplications of a NEWVIEW
 
 
 class Likelihoods:
@@ -82,6 +90,12 @@ class Likelihoods:
     def accept(self, chain: int) -> None:
         """Note that a chain has gone to the state that was asked for last."""
 
+    walk_steps = 0  # how many moves of each chain are worth a walk, see `plltool.analyses.sampling.walks`; 0: none are
+
+    def walk(self, states: Sequence[State], seeds: Sequence[int], set_up: Callable[[Walkers], None], n: int) -> Walk:
+        """Let all chains walk from their states, the present ones, by `n` moves each."""
+        raise AssertionError("there are no walks")
+
 
 class EngineLikelihoods(Likelihoods):
     """The likelihoods of states by an engine with at least `sampling_slots`.
@@ -95,6 +109,10 @@ class EngineLikelihoods(Likelihoods):
         self._n_inner = len(space.names) - 2
         self._sides = [[0] * self._n_inner for _ in range(n_chains)]  # which of two slots holds the CLA of each node
         self._asked: list[list[int]] = [[] for _ in range(n_chains)]  # the same if the proposal is accepted
+        if engine.can_walk and len(space.shares) == 1:
+            components, states = space.shape
+            most, work = WALK_STEPS[len(space.parameters) > 0], engine.n_patterns * components * states**2
+            self.walk_steps = min(most, WALK_WORK // work)
 
     def begin(self, states: Sequence[State]) -> list[State]:
         self._engine.set_model([model.components() for model in self._space.models])
@@ -130,6 +148,15 @@ class EngineLikelihoods(Likelihoods):
 
     def accept(self, chain: int) -> None:
         self._sides[chain] = self._asked[chain]
+
+    def walk(self, states: Sequence[State], seeds: Sequence[int], set_up: Callable[[Walkers], None], n: int) -> Walk:
+        walkers = begin_walks(states, self._sides, self._space.length_prior, seeds)
+        set_up(walkers)
+        n_slots = sampling_slots(len(self._space.names), 1)
+        self._engine.walk(walkers, [state.packed for state in states], n_slots, n)
+        ends = [end_walk(walkers, chain, self._space, state) for chain, state in enumerate(states)]
+        self._sides = [sides for _, sides in ends]
+        return [state for state, _ in ends], walkers
 
     def _track(self, chain: int, state: State, stale: tuple[int, ...] | None, question: Question | None) -> Track:
         """The program that makes the CLAs of `stale` nodes and of all above them, the likelihood and the answer."""
@@ -225,10 +252,14 @@ class Heated:
         """The logarithm of that which has a heat as its power."""
         return state.lnl if self.is_powered else state.log_posterior
 
+    def powers(self, heat: float) -> tuple[float, float]:
+        """Those of the likelihood and of the prior in what a chain samples."""
+        return heat, 1.0 if self.is_powered else heat
+
     def gain(self, heat: float, old: State, new: State) -> float:
         """The change of the logarithm of what a chain samples."""
-        gain = heat * (self.tempered(new) - self.tempered(old))
-        return gain + new.log_prior - old.log_prior if self.is_powered else gain
+        of_lnl, of_prior = self.powers(heat)
+        return of_lnl * (new.lnl - old.lnl) + of_prior * (new.log_prior - old.log_prior)
 
     def draw_pair(self, ranks: Sequence[int], rng: np.random.Generator) -> tuple[int, int]:
         """Two chains that may exchange their heats."""
@@ -260,6 +291,7 @@ class Chains:
         self._joint = [[move for move in own if isinstance(move, LearntMove)] for own in moves]
         self._likelihoods, self._tuning = likelihoods, tuning
         self.space = moves[0][0].space
+        self._steps_of_walks = find_steps(moves[0])  # by the numbers of their moves
         self._bounds = np.cumsum([move.weight for move in moves[0]]).tolist()
         self._target = target
         self.runs = [
@@ -314,15 +346,18 @@ class Chains:
         return self._states_of(run)[self.runs[run].ranks.index(0)]
 
     def advance(self) -> None:
-        """One generation: a move of every chain, then exchanges of heats in every run."""
+        """One generation: a move or a walk of every chain, then exchanges of heats in every run."""
         if self.generation in (self._tuning // 2, self._tuning):
             for own in self.runs:
                 for counts in (own.tried, own.accepted, own.swaps_tried, own.swaps_accepted):
                     counts[:] = 0
         drawn = self.runs[0].schedule.random() * self._bounds[-1]
         number = next(number for number, bound in enumerate(self._bounds) if drawn < bound)
-        for _ in range(self._moves[number][0].repeats):
-            self._move(number)
+        if self._likelihoods.walk_steps and number in self._steps_of_walks:
+            self._walk(self._likelihoods.walk_steps)
+        else:
+            for _ in range(self._moves[number][0].repeats):
+                self._move(number)
         target = self._target
         for run, own in enumerate(self.runs):
             own.generation += 1
@@ -344,6 +379,41 @@ class Chains:
                     t = own.generation - (self._tuning // 2 if own.generation > self._tuning // 2 else 0)
                     changed = temperature_of(own.heats) * math.exp((probability - SWAP_TARGET) / t**TUNING_POWER)
                     own.heats = heats_at(min(max(changed, LEAST_TEMPERATURE), MOST_TEMPERATURE), self.n_chains)
+
+    def _walk(self, n: int) -> None:
+        """A walk of every chain, by `n` moves; steps are tuned after it."""
+        turns = [(own, rank) for own in self.runs for rank in own.ranks]
+        seeds = [int(own.rng.integers(1 << 64, dtype=np.uint64)) for own, _ in turns]
+        kinds = [(place, number) for place, number in enumerate(self._steps_of_walks) if number is not None]
+
+        def set_up(walkers: Walkers) -> None:
+            weights = np.zeros(len(self._steps_of_walks))
+            for place, number in kinds:
+                move = self._moves[number][0]
+                weights[place] = move.weight
+                if isinstance(move, Extension):
+                    walkers.numbers[:, WalkWord.EXTENSION] = move.extension
+                of_steps(walkers, WalkWord.STEP)[:, place] = [own.steps[number][rank] for own, rank in turns]
+            of_steps(walkers, WalkWord.BOUND)[:] = np.cumsum(weights)
+            powers = [self._target.powers(own.heats[rank]) for own, rank in turns]
+            walkers.numbers[:, [WalkWord.LNL_POWER, WalkWord.PRIOR_POWER]] = powers
+
+        self.states, walkers = self._likelihoods.walk(self.states, seeds, set_up, n)
+        words = (WalkWord.TRIED, WalkWord.ACCEPTED, WalkWord.PROBABILITY)
+        counts = [of_steps(walkers, word).tolist() for word in words]
+        for (own, rank), tried, accepted, probability in zip(turns, *counts, strict=True):
+            for place, number in kinds:
+                own.tried[number, rank] += int(tried[place])
+                own.accepted[number, rank] += int(accepted[place])
+                excess = probability[place] - self._moves[number][0].target * tried[place]
+                self._tune(own, number, rank, excess)
+
+    def _tune(self, own: RunState, number: int, rank: int, excess: float) -> None:
+        """Change the step of a move by the sum of acceptance probabilities above its target, the last ones."""
+        steps = own.steps[number]
+        if self.generation < self._tuning and steps[rank]:
+            factor = math.exp(excess / float(max(1, own.tried[number, rank])) ** TUNING_POWER)
+            steps[rank] = min(max(steps[rank] * factor, MIN_STEP), MAX_STEP)
 
     def _move(self, number: int) -> None:
         """One move of a kind by every chain.
@@ -392,15 +462,12 @@ class Chains:
         own, move, rank = turn
         own.tried[number, rank] += 1
         probability, accepted = 0.0, False
-        steps = own.steps[number]
         if proposal is not None and new is not None:
-            ratio = move.log_ratio(old, proposal, new, steps[rank], _guide(own, rank))
+            ratio = move.log_ratio(old, proposal, new, own.steps[number][rank], _guide(own, rank))
             probability = _acceptance(self._target.gain(own.heats[rank], old, new) + ratio)
             accepted = own.rng.random() < probability
             own.accepted[number, rank] += accepted
-        if self.generation < self._tuning and steps[rank]:
-            factor = math.exp((probability - move.target) / float(own.tried[number, rank]) ** TUNING_POWER)
-            steps[rank] = min(max(steps[rank] * factor, MIN_STEP), MAX_STEP)
+        self._tune(own, number, rank, probability - move.target)
         return accepted
 
 

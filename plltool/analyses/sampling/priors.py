@@ -62,6 +62,10 @@ class Exponential(Prior):
         """The value for all branch lengths (n_nodes,)."""
         return (len(lengths) - 1) * math.log(self.rate) - self.rate * math.fsum(lengths)
 
+    def powers_of_lengths(self, n_taxa: int) -> tuple[float, float, float]:
+        """The powers in the density of the lengths of tips' branches and of inner ones, and of the tree's length."""
+        return 0.0, 0.0, 0.0
+
     def slopes_of_lengths(self, topology: Topology, lengths: Sequence[float]) -> FloatArray:
         """(n_nodes - 1,) the slope of the logarithm of the density in the length above each node but tip 0."""
         return np.full(len(lengths) - 1, -self.rate)
@@ -184,6 +188,10 @@ class GammaDirichlet(Prior):
             powers = self._concentrations(topology)
             density += math.fsum((powers[node] - 1.0) * math.log(lengths[node]) for node in range(1, len(lengths)))
         return density
+
+    def powers_of_lengths(self, n_taxa: int) -> tuple[float, float, float]:
+        inner = self.at_tips * self.ratio
+        return self.at_tips - 1.0, inner - 1.0, self.shape - n_taxa * self.at_tips - (n_taxa - 3) * inner
 
     def slopes_of_lengths(self, topology: Topology, lengths: Sequence[float]) -> FloatArray:
         powers, at = np.array(self._concentrations(topology)[1:]), np.array(lengths[1:])

@@ -127,6 +127,10 @@ class DeviceArrays:
         self._settle()
         return array
 
+    def forget(self, name: str) -> None:
+        """Note that a kernel has written to an array that is sent."""
+        self._sent.pop(name, None)
+
     def finish(self) -> None:
         """Wait for the queue."""
         self._queue.finish()

@@ -18,7 +18,7 @@ from plltool.arrays import BoolArray, ByteArray, FloatArray, IntArray
 from plltool.constants import MASK_STATES
 from plltool.engine.base import Engine, EngineData, Peak
 from plltool.engine.branch_tables import Spectra, pack_matrices, pack_tables
-from plltool.engine.contract import SpanWord
+from plltool.engine.contract import SpanWord, WalkWord
 from plltool.engine.layout import Layout, count_work_groups
 from plltool.engine.opencl.arrays import DeviceArrays, make_buffer
 from plltool.engine.opencl.device import Device, forget_contexts, make_context
@@ -26,7 +26,7 @@ from plltool.engine.opencl.kernels import EngineKernels, forget_programs
 from plltool.engine.opencl.peaks import make_peaks
 from plltool.engine.opencl.schedule import Schedule, cut_launches, plan_levels, plan_tracks, spread_slots, spread_sums
 from plltool.engine.program import Request, branches_at_tips
-from plltool.engine.requests import Answer, Parts
+from plltool.engine.requests import Answer, Parts, Walkers
 from plltool.engine.storage import Storage
 from plltool.engine.sums import plan_sums
 from plltool.errors import DeviceError, DeviceLostError, DeviceMemoryError, EngineError
@@ -116,6 +116,7 @@ class OpenCLEngine(Engine):
         for name, array in stay.items():
             self._arrays.keep(name, array, self._fixed)
         self._chunks = self._make_chunks()
+        self.can_walk = not layout.lane_per_item and layout.double_sums and self.resident and len(self._chunks) == 1
         self._tiles_apart = all(run[:, SpanWord.N_TILES].max() == 1 for run in self.storage.runs)  # no shared slots
         self._planned: dict[bytes, Schedule] = {}  # the last programs that were to be cut into levels
         self._made: tuple[bytes, Set[str], ByteArray] | None = None  # lengths, and what has been made at them
@@ -329,6 +330,48 @@ class OpenCLEngine(Engine):
             self._launch(request, lengths, None if tracks is None else Schedule(request.program, (tracks,)))
             self._add_groups(0 if request.of_sites else request.n_values)
         return partial(self._sums_of_parts, request.n_values, request.parts)
+
+    def walk(self, walkers: Walkers, models: Sequence[PackedModel], n_slots: int, n_steps: int) -> None:
+        layout, arrays, (chunk,) = self.layout, self._arrays, self._chunks or self._make_chunks()
+        n_walkers, _, n_nodes = walkers.trees.shape
+        tile_stride, slot_stride = layout.strides(self.n_slots, chunk.n_tiles)
+        numbers: dict[str, Any] = self._fixed | {
+            "n_psets": n_walkers * self.n_parts,
+            "n_branches": 2 * n_nodes,
+            "n_places": 2 * n_nodes,
+            "n_tree_nodes": n_nodes,
+            "n_walkers": n_walkers,
+            "n_walk_instructions": n_walkers * (layout.n_taxa - 1),
+            "n_steps_walked": n_steps,
+            "n_values": n_walkers,
+            "n_parts": self.n_parts,
+            "n_spans": len(chunk.spans),
+            "n_held_tiles": chunk.n_tiles,
+            "walker_slots": n_slots,
+            "tile_stride": tile_stride,
+            "slot_stride": slot_stride,
+        }
+        at_tips = np.tile(np.arange(n_nodes) < layout.n_taxa, 2).astype(np.uint8)
+        trees, lengths = walkers.trees, walkers.lengths.reshape(n_walkers, -1)
+        changed: dict[str, npt.NDArray[Any]] = {"trees": trees, "walkers": walkers.numbers, "walk_lengths": lengths}
+        sent: dict[str, npt.NDArray[Any]] = {"spans": chunk.spans, "at_tips": at_tips, "seeds": walkers.seeds}
+        with self._driver_errors():
+            self._use_models(models)
+            self._made = None
+            for name in ("matrices", "partial", "walk_program", "walk_tracks"):
+                arrays.reserve(name, numbers)
+            for name, array in (sent | changed).items():
+                arrays.send(name, array, numbers)
+            arrays.post()
+            arrays.held |= chunk.storage
+            no_tree = {} if self._sums.levels else {"sum_tree": "spans"}
+            arrays.run(self._kernels.walk, (1 if self._one_thread else n_walkers,), (1,), numbers, **no_tree)
+            for name, array in changed.items():
+                arrays.receive(array, name)
+                arrays.forget(name)
+        newviews, evaluates = walkers.numbers[:, [WalkWord.NEWVIEWS, WalkWord.EVALUATES]].sum(axis=0).tolist()
+        self.counters.newviews += int(newviews)
+        self.counters.instructions += int(newviews + evaluates)
 
     def _add_groups(self, n_values: int) -> None:
         """Enqueue the sums over the groups of each part; they become the last rows of `partial`."""

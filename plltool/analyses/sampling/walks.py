@@ -1,0 +1,66 @@
+"""Walks: many moves of every chain in one launch, on a device that can (`kernels/walks.cl`).
+
+A walk is made of the moves of `STEPS`, which change the tree alone and ask for its likelihood alone, drawn by their
+weights. In Python a move takes longer than the likelihood of a small alignment, so a walk saves most of the time. It
+keeps what a chain samples, as its moves do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from plltool.analyses.sampling.moves import BranchMultiplier, Move, NodeSlider, TreeMultiplier
+from plltool.analyses.sampling.priors import LengthPrior
+from plltool.analyses.sampling.state import State, StateSpace
+from plltool.analyses.sampling.topology_moves import Extension, Interchange
+from plltool.analyses.sampling.tree import ROOT, Topology
+from plltool.arrays import FloatArray
+from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
+from plltool.engine.contract import N_WALK_MOVES, WALK_ROWS, WALK_WORDS, WalkRow, WalkWord
+from plltool.engine.requests import Walkers
+
+STEPS = BranchMultiplier, NodeSlider, TreeMultiplier, Interchange, Extension  # in the order of `WalkMove`
+
+
+def find_steps(moves: Sequence[Move]) -> list[int | None]:
+    """The number of the move of each of `STEPS`; None if it is not there."""
+    numbers = {type(move): number for number, move in enumerate(moves)}
+    return [numbers.get(kind) for kind in STEPS]
+
+
+def begin_walks(
+    states: Sequence[State], sides: Sequence[Sequence[int]], prior: LengthPrior, seeds: Sequence[int]
+) -> Walkers:
+    """Walkers at these states; `sides` say which of two slots has the CLA of each inner node."""
+    n_taxa, n_nodes = states[0].topology.n_taxa, states[0].topology.n_nodes
+    trees = np.zeros((len(states), WALK_ROWS, n_nodes), dtype=np.int32)
+    lengths, numbers = np.zeros((len(states), 2, n_nodes)), np.zeros((len(states), WALK_WORDS))
+    for number, state in enumerate(states):
+        topology = state.topology
+        trees[number, [WalkRow.PARENT, WalkRow.LEFT, WalkRow.RIGHT]] = topology.parent, topology.left, topology.right
+        trees[number, WalkRow.SLOT_SIDE, n_taxa:] = sides[number]
+        lengths[number, 0] = state.lengths
+        numbers[number, WalkWord.LNL] = state.lnl
+    powers = prior.powers_of_lengths(n_taxa)
+    numbers[:, WalkWord.TIP_POWER], numbers[:, WalkWord.INNER_POWER], numbers[:, WalkWord.TREE_POWER] = powers
+    numbers[:, WalkWord.RATE] = prior.rate
+    numbers[:, WalkWord.LEAST_LENGTH], numbers[:, WalkWord.LARGEST_LENGTH] = MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH
+    return Walkers(trees, lengths, numbers, np.array(seeds, dtype=np.uint64))
+
+
+def end_walk(walkers: Walkers, number: int, space: StateSpace, state: State) -> tuple[State, list[int]]:
+    """Where a walker has gone to from a state, and the sides of its CLAs."""
+    tree, lengths = walkers.trees[number], walkers.lengths[number]
+    rows = tree[[WalkRow.PARENT, WalkRow.LEFT, WalkRow.RIGHT]].tolist()
+    found = lengths[tree[WalkRow.PLACE_SIDE], np.arange(lengths.shape[1])].tolist()
+    found[ROOT] = 0.0
+    moved = space.moved(state, Topology(state.topology.n_taxa, *rows), found)
+    sides = tree[WalkRow.SLOT_SIDE, state.topology.n_taxa :].tolist()
+    return moved._replace(lnl=float(walkers.numbers[number, WalkWord.LNL])), sides
+
+
+def of_steps(walkers: Walkers, first: int) -> FloatArray:
+    """(n_walkers, N_WALK_MOVES) the words that begin with this one, to be read or set."""
+    return walkers.numbers[:, first : first + N_WALK_MOVES]
