@@ -98,7 +98,7 @@ def test_posterior_by_quadrature():
     shares /= shares.sum()
     alone = [mass / mass.sum() for mass, _ in found]
     assert np.abs(alone[0] - alone[1]).max() > 0.1
-    options = plltool.SampleOptions(generations=3_000, chains=1, sample_every=3)
+    options = plltool.SampleOptions(generations=5_000, chains=1, sample_every=5)
     sampled = plltool.sample(
         ROWS, PARTS, brlen="unlinked", options=options, priors=PRIORS, device="numpy", workers=1, seed=4
     )
