@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -65,7 +65,6 @@ def sampling_slots(n_taxa: int, n_chains: int) -> int:
     return (2 * (n_taxa - 2) + question_slots(n_taxa)) * n_chains
 
 
-Walk: TypeAlias = tuple[list[State], Walkers]  # where all chains have gone to, and how
 WALK_STEPS = 64, 16  # moves of a walk at most if there is nothing to sample but the tree, and if there are parameters
 WALK_WORK = 1 << 20  # of a walk at most: moves times patterns times the multiplications of a NEWVIEW
 
@@ -92,8 +91,12 @@ class Likelihoods:
 
     walk_steps = 0  # how many moves of each chain are worth a walk, see `plltool.analyses.sampling.walks`; 0: none are
 
-    def walk(self, states: Sequence[State], seeds: Sequence[int], set_up: Callable[[Walkers], None], n: int) -> Walk:
-        """Let all chains walk from their states, the present ones, by `n` moves each."""
+    def begin_walks(self, states: Sequence[State], seeds: Sequence[int]) -> Walkers:
+        """Walkers at the present states of all chains; the words of their moves are still 0."""
+        raise AssertionError("there are no walks")
+
+    def walk(self, states: Sequence[State], walkers: Walkers) -> list[State]:
+        """Where all chains have gone to by `walk_steps` moves."""
         raise AssertionError("there are no walks")
 
 
@@ -149,14 +152,15 @@ class EngineLikelihoods(Likelihoods):
     def accept(self, chain: int) -> None:
         self._sides[chain] = self._asked[chain]
 
-    def walk(self, states: Sequence[State], seeds: Sequence[int], set_up: Callable[[Walkers], None], n: int) -> Walk:
-        walkers = begin_walks(states, self._sides, self._space.length_prior, seeds)
-        set_up(walkers)
+    def begin_walks(self, states: Sequence[State], seeds: Sequence[int]) -> Walkers:
+        return begin_walks(states, self._sides, self._space.length_prior, seeds)
+
+    def walk(self, states: Sequence[State], walkers: Walkers) -> list[State]:
         n_slots = sampling_slots(len(self._space.names), 1)
-        self._engine.walk(walkers, [state.packed for state in states], n_slots, n)
+        self._engine.walk(walkers, [state.packed for state in states], n_slots, self.walk_steps)
         ends = [end_walk(walkers, chain, self._space, state) for chain, state in enumerate(states)]
         self._sides = [sides for _, sides in ends]
-        return [state for state, _ in ends], walkers
+        return [state for state, _ in ends]
 
     def _track(self, chain: int, state: State, stale: tuple[int, ...] | None, question: Question | None) -> Track:
         """The program that makes the CLAs of `stale` nodes and of all above them, the likelihood and the answer."""
@@ -354,7 +358,7 @@ class Chains:
         drawn = self.runs[0].schedule.random() * self._bounds[-1]
         number = next(number for number, bound in enumerate(self._bounds) if drawn < bound)
         if self._likelihoods.walk_steps and number in self._steps_of_walks:
-            self._walk(self._likelihoods.walk_steps)
+            self._walk()
         else:
             for _ in range(self._moves[number][0].repeats):
                 self._move(number)
@@ -380,25 +384,22 @@ class Chains:
                     changed = temperature_of(own.heats) * math.exp((probability - SWAP_TARGET) / t**TUNING_POWER)
                     own.heats = heats_at(min(max(changed, LEAST_TEMPERATURE), MOST_TEMPERATURE), self.n_chains)
 
-    def _walk(self, n: int) -> None:
-        """A walk of every chain, by `n` moves; steps are tuned after it."""
+    def _walk(self) -> None:
+        """A walk of every chain; steps are tuned after it."""
         turns = [(own, rank) for own in self.runs for rank in own.ranks]
-        seeds = [int(own.rng.integers(1 << 64, dtype=np.uint64)) for own, _ in turns]
         kinds = [(place, number) for place, number in enumerate(self._steps_of_walks) if number is not None]
-
-        def set_up(walkers: Walkers) -> None:
-            weights = np.zeros(len(self._steps_of_walks))
-            for place, number in kinds:
-                move = self._moves[number][0]
-                weights[place] = move.weight
-                if isinstance(move, Extension):
-                    walkers.numbers[:, WalkWord.EXTENSION] = move.extension
-                of_steps(walkers, WalkWord.STEP)[:, place] = [own.steps[number][rank] for own, rank in turns]
-            of_steps(walkers, WalkWord.BOUND)[:] = np.cumsum(weights)
-            powers = [self._target.powers(own.heats[rank]) for own, rank in turns]
-            walkers.numbers[:, [WalkWord.LNL_POWER, WalkWord.PRIOR_POWER]] = powers
-
-        self.states, walkers = self._likelihoods.walk(self.states, seeds, set_up, n)
+        seeds = [int(own.rng.integers(1 << 64, dtype=np.uint64)) for own, _ in turns]
+        walkers, weights = self._likelihoods.begin_walks(self.states, seeds), np.zeros(len(self._steps_of_walks))
+        for place, number in kinds:
+            move = self._moves[number][0]
+            weights[place] = move.weight
+            of_steps(walkers, WalkWord.STEP)[:, place] = [own.steps[number][rank] for own, rank in turns]
+            if isinstance(move, Extension):
+                walkers.numbers[:, WalkWord.EXTENSION] = move.extension
+        of_steps(walkers, WalkWord.BOUND)[:] = np.cumsum(weights)
+        powers = [self._target.powers(own.heats[rank]) for own, rank in turns]
+        walkers.numbers[:, [WalkWord.LNL_POWER, WalkWord.PRIOR_POWER]] = powers
+        self.states = self._likelihoods.walk(self.states, walkers)
         words = (WalkWord.TRIED, WalkWord.ACCEPTED, WalkWord.PROBABILITY)
         counts = [of_steps(walkers, word).tolist() for word in words]
         for (own, rank), tried, accepted, probability in zip(turns, *counts, strict=True):

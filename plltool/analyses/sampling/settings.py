@@ -196,7 +196,7 @@ class StoneOptions:
     burnin : share of the samples, from the first on, that is left out
     """
 
-    generations: int = 50_000
+    generations: int = 20_000
     steps: int = 32
     runs: int = constants.DEFAULT_RUNS
     sample_every: int = 10

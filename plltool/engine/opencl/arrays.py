@@ -124,12 +124,9 @@ class DeviceArrays:
         """Fill a host array with what an array on the device holds from byte `offset` on; waits for the queue."""
         cl.enqueue_copy(self._queue, array, self.held[name], src_offset=offset)
         self._counters.bytes_from_device += array.nbytes
+        self._sent.pop(name, None)  # a kernel has written to it
         self._settle()
         return array
-
-    def forget(self, name: str) -> None:
-        """Note that a kernel has written to an array that is sent."""
-        self._sent.pop(name, None)
 
     def finish(self) -> None:
         """Wait for the queue."""

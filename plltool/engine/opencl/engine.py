@@ -368,7 +368,6 @@ class OpenCLEngine(Engine):
             arrays.run(self._kernels.walk, (1 if self._one_thread else n_walkers,), (1,), numbers, **no_tree)
             for name, array in changed.items():
                 arrays.receive(array, name)
-                arrays.forget(name)
         newviews, evaluates = walkers.numbers[:, [WalkWord.NEWVIEWS, WalkWord.EVALUATES]].sum(axis=0).tolist()
         self.counters.newviews += int(newviews)
         self.counters.instructions += int(newviews + evaluates)

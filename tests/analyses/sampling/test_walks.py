@@ -124,8 +124,9 @@ def test_walks_are_those_of_the_moves(models, n_taxa, n_sites, lengths, powered)
         seeds = [
             [int(rng.integers(1 << 64, dtype=np.uint64)) for rng in generators for _ in range(2)] for _ in range(2)
         ]
-        chains._walk(n_steps)
-        chains._walk(n_steps)
+        likelihoods.walk_steps = n_steps
+        chains._walk()
+        chains._walk()
         expected, total = slow.begin(starts), 0
         for chain, (first, second) in enumerate(zip(*seeds, strict=True)):
             heat = chains.runs[0].heats[chain % 2]
@@ -165,7 +166,8 @@ def test_walks_keep_the_prior():
         chains = Chains([moves] * len(states), likelihoods, states, Heated(0.1, 1), rng, [rng] * len(states))
         for own in chains.runs:
             own.steps = [[4 * step for step in steps] for steps in own.steps]
-        chains._walk(60)
+        likelihoods.walk_steps = 60
+        chains._walk()
         assert_prior(chains.states, model, UNEVEN)
 
 
