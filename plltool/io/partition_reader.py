@@ -5,6 +5,7 @@ r"""Partition files: a line for each part (RAxML, RAxML-NG), or charsets of NEXU
     LGF, gene = 1501-.                       F or X after the name of a protein matrix: counted or optimised frequencies
     CODON2, nad1 = 2401-3300                 IQ-TREE's word for codons, here of genetic code 2, and the default model
     charpartition mine = GTR+G4: a, HKY: b;  IQ-TREE: models and their charsets
+    charpartition mine = a: a, b: 1-9 12;    PAUP, Mesquite, Biopython: names and their columns
     partition mine = 2: a, b;                MrBayes: chooses charsets, otherwise each charset is a part
     set partition = mine;                    chooses among several partitions or charpartitions
 
@@ -344,7 +345,10 @@ def _with_default_model(part: PartSpec, read_model: ModelReader) -> PartSpec:
 
 
 def _read_charpartition(command: Command, source: str, charsets: Charsets, read_model: ModelReader) -> Scheme:
-    """``MODEL: CHARSET [CHARSET ...], ...``: the name of a part joins the names of its charsets."""
+    """``MODEL: CHARSET [CHARSET ...], ...``: the name of a part joins the names of its charsets.
+
+    What is no model is the part's name: that of a charset, a short number, or what stands before columns.
+    """
     _, text, where = _split_set(command, source)
     scheme: list[PartSpec] = []
     seen: dict[str, str] = {}
@@ -353,8 +357,16 @@ def _read_charpartition(command: Command, source: str, charsets: Charsets, read_
         names = [name.strip("'") for name in re.findall(r"'[^']*'|\S+", sets)]
         if not colon or not names or len(set(names)) < len(names):
             raise InputError(f"{where}: found {show_name(item.strip())}, expected MODEL: CHARSET, each charset once")
-        name = "_".join(names)
+        label = model.strip().strip("'")
+        is_label = label in charsets or re.fullmatch("[0-9]{1,5}", label) is not None
+        is_label |= names[0] not in charsets and re.match(r"\s*[0-9]+\s*[-\\]", sets) is not None
+        name = label if is_label else "_".join(names)
         check_new(name, seen, where)
+        if is_label:
+            known = charsets.get(sets.strip().strip("'"))
+            columns = replace(known, name=name) if known else read_columns(sets, where, name, charsets)
+            scheme.append(_with_default_model(columns, read_model))
+            continue
         found = read_part_model(model.strip(), f"{where}: partition {show_name(name)}", read_model)
         members = [_find_charset(one, where, charsets) for one in names]
         for sites in members:

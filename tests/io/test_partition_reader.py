@@ -182,6 +182,9 @@ def test_charsets_that_say_what_their_data_are(write):
         ("charpartition p = JC: a, LG: b", [("a", "JC", first), ("b", "LG", rest)]),
         ("partition p = 2: a, b", [("a", "GTR+F+G4", first), ("b", "LG+G4", rest)]),
         ("partition p = 1: c", [("c", None, first + rest)]),
+        ("charpartition p = b: b, one: 1 - 4 5", [("b", "LG+G4", rest), ("one", None, first)]),  # no models
+        ("charset 6-x = 1-5; charpartition p = 1: a, LG: b", [("1", "GTR+F+G4", first), ("b", "LG", rest)]),
+        ("charset 1-x = 1-5; charpartition p = JC: 1-x", [("1-x", "JC", first)]),
     ):
         assert summarise(read_scheme(write(f"#NEXUS begin sets; {sets} {partition}; end;"))) == expected
 
