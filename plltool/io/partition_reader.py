@@ -264,6 +264,7 @@ def check_data(model: ModelSpec, sites: PartSpec, name: str) -> ModelSpec:
 _MAX_LISTED = 10  # charsets in one message
 _COUNT = re.compile(rf"{COLUMN}\s*+:")  # how many charsets a MrBayes partition has
 _NAME = r"(?P<name>'[^']*+'|[^\s=*]++)"
+_TREE_LENGTH = re.compile(r"(.*\S)\{([0-9.]+(?:e[-+]?[0-9]+)?)\}\s*", re.DOTALL)
 _SET = re.compile(rf"\s*+(?:\*\s*+)?{_NAME}\s*+(?:\([^()]*+\)\s*+)?=(?P<text>.*)", re.DOTALL)
 
 
@@ -347,17 +348,19 @@ def _with_default_model(part: PartSpec, read_model: ModelReader) -> PartSpec:
 def _read_charpartition(command: Command, source: str, charsets: Charsets, read_model: ModelReader) -> Scheme:
     """``MODEL: CHARSET [CHARSET ...], ...``: the name of a part joins the names of its charsets.
 
-    What is no model is the part's name: that of a charset, a short number, or what stands before columns.
+    What is no model is the part's name: that of a charset, a short number, or what stands before columns. A last
+    charset may have the length of the part's tree in braces, as in IQ-TREE's .best_model.nex.
     """
     _, text, where = _split_set(command, source)
     scheme: list[PartSpec] = []
     seen: dict[str, str] = {}
     for item in re.findall(ITEM, text) or [""]:
-        model, colon, sets = item.rpartition(":")
+        head, colon, sets = item.rpartition(":")
+        sets, length = found.groups() if (found := _TREE_LENGTH.fullmatch(sets)) else (sets, None)
         names = [name.strip("'") for name in re.findall(r"'[^']*'|\S+", sets)]
         if not colon or not names or len(set(names)) < len(names):
             raise InputError(f"{where}: found {show_name(item.strip())}, expected MODEL: CHARSET, each charset once")
-        label = model.strip().strip("'")
+        label = head.strip().strip("'")
         is_label = label in charsets or re.fullmatch("[0-9]{1,5}", label) is not None
         is_label |= names[0] not in charsets and re.match(r"\s*[0-9]+\s*[-\\]", sets) is not None
         name = label if is_label else "_".join(names)
@@ -367,12 +370,13 @@ def _read_charpartition(command: Command, source: str, charsets: Charsets, read_
             columns = replace(known, name=name) if known else read_columns(sets, where, name, charsets)
             scheme.append(_with_default_model(columns, read_model))
             continue
-        found = read_part_model(model.strip(), f"{where}: partition {show_name(name)}", read_model)
+        model = read_part_model(head.strip(), f"{where}: partition {show_name(name)}", read_model)
         members = [_find_charset(one, where, charsets) for one in names]
         for sites in members:
-            found = check_data(found, sites, name)
+            model = check_data(model, sites, name)
         ranges = tuple(some for sites in members for some in sites.ranges)
         files = tuple(dict.fromkeys(file for sites in members for file in sites.files))
         n_sites = next((sites.n_sites for sites in members if sites.n_sites), None)
-        scheme.append(PartSpec(found, name, ranges, where, files, n_sites))
+        tree_length = float(length) if length else None
+        scheme.append(PartSpec(model, name, ranges, where, files, n_sites, tree_length=tree_length))
     return tuple(scheme)

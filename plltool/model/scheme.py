@@ -60,6 +60,7 @@ class PartSpec:
     # the number of columns that the alignment must have, where they are those of a structure; else None
     n_sites: int | None = None
     data_word: str = ""  # the kind of data that the columns are said to be, as partition files call it, or empty
+    tree_length: float | None = None  # the length of its tree, where a file gives it
 
     def shown(self, source: str = "") -> str:
         """Where it is described, and its name, for messages; `source` for the whole alignment without a name."""

@@ -24,7 +24,7 @@ from plltool.io.model_reader import read_model, read_scheme
 from plltool.io.newick import ROOT_REMOVED, is_newick, parse_newick
 from plltool.io.table_reader import read_frequencies
 from plltool.io.tree_files import read_constraint, read_tree, read_tree_set
-from plltool.model.checks import check_frequencies
+from plltool.model.checks import check_frequencies, check_scaler
 from plltool.model.model import Model
 from plltool.model.partition import Dataset, check_states, cut_alignment
 from plltool.model.scheme import PartSpec, Scheme, assign_sites, check_files, split_by_states
@@ -149,12 +149,16 @@ def _make_models(given: ModelLike | None, scheme: Scheme, data: Dataset, brlen: 
     if not (given is None or isinstance(given, (str, PathLike, ModelSpec))):
         return [own.copy() for own in given]
     models = []
+    lengths = [wanted.tree_length for wanted in scheme if wanted.tree_length is not None]
+    mean = np.average(lengths, weights=[part.n_sites for part in data.parts]) if len(lengths) == len(scheme) else None
     for wanted, part in zip(scheme, data.parts, strict=True):
         states = part.alignment.states
         spec = (wanted.model or default_model(states)).for_data(states.name).with_states(states.n_states)
         check_states(part.alignment, spec)
         if len(scheme) > 1 and brlen == SCALED:
             spec = replace(spec, scaled=True)
+            if mean and wanted.tree_length:  # of IQ-TREE, where the mean scaler is 1
+                spec = replace(spec, scaler=check_scaler(float(wanted.tree_length / mean)))
         elif len(scheme) > 1 and spec.scaled:
             found = f"{wanted.where}: partition {show_name(wanted.name)}: found a scaler (+B) in {spec.shown}"
             raise InputError(f"{found}, expected none where lengths are {brlen}")

@@ -246,7 +246,10 @@ def test_the_models_of_parts_with_their_values(call, folder, request):
     """What IQ-TREE writes is read, its lnL found, and the same is written again."""
     (folder / "i.best_model.nex").write_text(BEST_MODEL)
     (folder / "p.nwk").write_text(BEST_TREE)
-    line = f"iqtree -s {request.config.rootpath / PRIMATES} -p i.best_model.nex -te p.nwk -blfix --prefix r -quiet"
+    primates = request.config.rootpath / PRIMATES
+    own = plltool.evaluate(primates, "p.nwk", "i.best_model.nex", fixed=True, device="numpy")  # lengths are scaled, too
+    assert own.lnl == pytest.approx(BEST_LNL, abs=2e-3)
+    line = f"iqtree -s {primates} -p i.best_model.nex -te p.nwk -blfix --prefix r -quiet"
     call(line, 0)
     lnl = re.search(r"Log-likelihood of the tree: (-\d+\.\d+)", (folder / "r.iqtree").read_text())[1]
     assert float(lnl) == pytest.approx(BEST_LNL, abs=2e-3)  # six digits of the values, of 898 sites
