@@ -132,6 +132,14 @@ def test_au_of_trees_that_are_hardly_ever_the_best(curvature):
         assert least <= rejected <= most
 
 
+def test_au_keeps_a_tree_that_is_hardly_ever_worse():
+    """One replicate at one scale tells nothing of d and c; the tree is the best, nevertheless."""
+    counts = np.array([[9_999] + [10_000] * 9]).T
+    fit = fit_multiscale(counts / 10_000, np.array(statistics.AU_SCALES), 10_000)
+    tests = TopologyTests(*[np.ones(1)] * 9, *fit)
+    assert (tests.au_low[0], tests.au[0], tests.au_undetermined[0]) == (0.0, 1.0, False)
+
+
 def test_two_trees():
     """For two trees, KH and AU are the probability of a normal difference of this size (the boundary is flat)."""
     rng = np.random.default_rng(12)

@@ -47,7 +47,7 @@ class TopologyTests:
     @property
     def au_undetermined(self) -> BoolArray:
         """(n_trees,) whether AU would keep the tree, but is too uncertain, because the tree is hardly ever the best."""
-        return (self.au >= TEST_LEVEL) & (self.au_low < AU_UNDETERMINED)
+        return (self.au >= TEST_LEVEL) & (self.au_low < AU_UNDETERMINED) & (self.bp < 0.5)
 
 
 def run_tests(
