@@ -81,6 +81,7 @@ class Supports(Recorded, Shown):
     better : a better tree that the ultrafast bootstrap met and did not adopt; None if there is none
     convergence : tests whether there are enough replicates, if their number was to be found
     replicates : the tree of each replicate of the ultrafast bootstrap; None without it
+    has_lengths : whether the written trees have branch lengths, as the one that was given
     """
 
     tree: Tree
@@ -92,6 +93,7 @@ class Supports(Recorded, Shown):
     better: BetterTree | None = None
     convergence: tuple[Convergence, ...] = ()
     replicates: TreeSet | None = None
+    has_lengths: bool = True
 
     def __repr__(self) -> str:
         return f"<Supports: {', '.join(self.values)}, {len(self.branches)} branches, {self.tree.n_taxa} taxa>"
@@ -235,7 +237,7 @@ class Supports(Recorded, Shown):
 
     def newick_with(self, labels: Sequence[str]) -> str:
         """The tree as Newick with these labels (n_edges,) of branches."""
-        return write_newick(self.tree, outgroup=self.outgroup, labels=labels, left_out=self.added)
+        return write_newick(self.tree, self.has_lengths, self.outgroup, labels, self.added)
 
 
 def format_support(value: float, unit: str = PERCENT) -> str:

@@ -181,7 +181,8 @@ def test_nodes_of_many_branches():
     other = row_of(found, "de")
     assert [other[name] for name in ("gCF_N", "gDF1_N", "gDF2_N", "gDFP_N", "gN")] == [2, 0, 0, 0, 2]
     assert sorted(found.around, key=str) == [("a", "f", "d", "e"), None]
-    assert found.newick().replace(":0.1", "") == "(a,b,c,((d,e)100,f)7/66.7);"
+    assert found.newick() == "(a,b,c,((d,e)100,f)7/66.7);"
+    assert found.format_table().endswith("\tNA\tNA\n"), "neither a label nor a length"
     unresolved = row_of(concordance("((a,b),c,d);", ["(a,b,c,d);", "((a,b),c,d);"]), "ab")
     assert (unresolved["gCF_N"], unresolved["gDFP_N"], unresolved["gN"]) == (1, 1, 2)
     assert (unresolved["qCF"], unresolved["qDF1"]) == (50, 0)

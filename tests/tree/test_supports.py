@@ -144,7 +144,7 @@ def test_trees_with_multifurcations(tmp_path):
     assert star.newick().replace(":0.1", "") == "(a,b,c,d,e,f);"
     assert star.as_record()["branches"] == []
     everyone = supports("((a,b),(c,d,(e,f)));", replicates)
-    assert everyone.newick("fbp").replace(":0.1", "") == "(a,b,(c,d,(e,f)100)0);"
+    assert everyone.newick("fbp") == "(a,b,(c,d,(e,f)100)0);"
 
 
 def test_an_outgroup_that_is_no_clade(caplog):
@@ -214,7 +214,7 @@ def test_roots_by_hand(tmp_path):
     assert unrooted.root_places() == found.root_places()
     trees = [as_tree(text, ("(root)", *"abcde")) for text in ROOTED]
     again = supports(trees[0], trees, ["fbp", "rootstrap"])
-    assert again.as_record() == record
+    assert again.as_record() | {"tree": record["tree"]} == record, "all but lengths, which a Tree always has"
 
 
 def test_a_root_at_a_tip():

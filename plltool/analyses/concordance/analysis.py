@@ -87,7 +87,8 @@ class Concordance(Recorded, Shown):
 
     def _rows(self) -> Sequence[Row]:
         tree = self.supports.tree
-        lengths = [float(np.mean(tree.lengths[branch])) for branch in self.supports.branches]
+        known = 1.0 if self.supports.has_lengths else np.nan
+        lengths = [known * float(np.mean(tree.lengths[branch])) for branch in self.supports.branches]
         values = [column.tolist() for column in self.columns.values()]
         names = "ID", *self.columns, "Label", "Length"
         rows = zip(range(1, len(self.labels) + 1), *values, self.labels, lengths, strict=True)
@@ -130,7 +131,7 @@ class Concordance(Recorded, Shown):
         ]
         for row in self._rows():
             values = [_show(row[name]) for name in ("ID", *self.columns)]
-            lines.append([*values, row["Label"] or NOT_AVAILABLE, f"{row['Length']:.10g}"])
+            lines.append([*values, row["Label"] or NOT_AVAILABLE, _show(row["Length"], 10)])
         return tabbed(lines)
 
     @Keys(
@@ -167,8 +168,8 @@ class Concordance(Recorded, Shown):
         return whole
 
 
-def _show(value: float) -> str:
-    return NOT_AVAILABLE if math.isnan(value) else f"{value:.6g}"
+def _show(value: float, digits: int = 6) -> str:
+    return NOT_AVAILABLE if math.isnan(value) else f"{value:.{digits}g}"
 
 
 PAIRS = ((0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 1, 2))  # the subtrees that have the same state: the first two, the last two
@@ -298,7 +299,8 @@ def concordance(
         if name in columns:
             values[kind] = np.full(target.tree.n_edges, np.nan)
             values[kind][[place.branch for place in around]] = columns[name]
-    supports = Supports(target.tree, values, numbers, added=target.added).with_outgroup(settings.get("outgroup"))
+    supports = Supports(target.tree, values, numbers, added=target.added, has_lengths=target.has_lengths)
+    supports = supports.with_outgroup(settings.get("outgroup"))
     of_subtrees = [[names[next(members_of(own.taxa))] for own in place.subtrees] for place in around]
     taxa = tuple(tuple(own) if place.is_resolved else None for own, place in zip(of_subtrees, around, strict=True))
     labels = tuple(target.labels[place.branch] for place in around)

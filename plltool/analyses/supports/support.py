@@ -28,12 +28,13 @@ class Target(NamedTuple):
     """A tree that gets supports; nodes of more than three branches are resolved arbitrarily.
 
     The `added` (n_edges,) branches only resolve them and get no supports; `labels` (n_edges,) are what the tree has at
-    its inner branches already, "" for nothing.
+    its inner branches already, "" for nothing. Without lengths it has those of a start tree.
     """
 
     tree: Tree
     added: BoolArray
     labels: tuple[str, ...]
+    has_lengths: bool = True
 
 
 SHARES: dict[str, Callable[[Tree, TreeSet], FloatArray]] = {
@@ -91,12 +92,13 @@ def load_target(
     tips = number_tips(nodes, source, resolved.names)
     own, labels, splits = find_splits(nodes, tips), find_labels(nodes, tips), splits_of(resolved)
     is_added = np.array([split not in own for split in splits])
+    has_lengths = not np.isnan(list(own.values())).all()
     texts = [labels.get(split, "") for split in splits]
     if not keep_root or resolved.root_place is None:
-        return Target(resolved, is_added, tuple(texts))
+        return Target(resolved, is_added, tuple(texts), has_lengths)
     rooted = add_root(resolved, *resolved.root_place)
     place = unrooted_branches(rooted)
-    return Target(rooted, is_added[place], tuple(texts[branch] for branch in place))
+    return Target(rooted, is_added[place], tuple(texts[branch] for branch in place), has_lengths)
 
 
 def map_replicates(target: Target, replicates: TreesLike, kinds: Sequence[str]) -> Supports:
@@ -108,4 +110,5 @@ def map_replicates(target: Target, replicates: TreesLike, kinds: Sequence[str]) 
         shares = spread_over_branches(target.tree, SHARES[kind](tree, found))
         shares[target.added] = np.nan
         values[kind] = 100 * shares if KINDS[kind].unit == PERCENT else shares
-    return Supports(target.tree, values, dict.fromkeys(kinds, found.n_trees), added=target.added)
+    numbers = dict.fromkeys(kinds, found.n_trees)
+    return Supports(target.tree, values, numbers, added=target.added, has_lengths=target.has_lengths)
