@@ -1,7 +1,5 @@
 """Names for the types of numpy arrays that all layers share, and what is asked of them everywhere."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

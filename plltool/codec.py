@@ -5,8 +5,6 @@ other. In the text None, a number, a text or a list stands for itself. Every oth
 that of a declared class or of what it is, such as "tuple".
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass

@@ -4,8 +4,6 @@ The command line with its help and `--redo`, ranks of MPI, reports, manual pages
 `ANALYSES`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from glob import escape

@@ -1,7 +1,5 @@
 """The random choices of a run: one generator for each purpose, all from one seed."""
 
-from __future__ import annotations
-
 import numpy as np
 
 STARTS, PERTURBATIONS, DIFFICULTY, BOOTSTRAP, BOOTSTOP, SUPPORTS, TESTS, SIMULATION, ULTRAFAST, RAPID = range(10)

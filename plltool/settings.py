@@ -1,7 +1,5 @@
 """Settings as keywords of a function."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable

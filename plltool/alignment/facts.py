@@ -11,8 +11,6 @@ are chi-square distributed. Degrees of freedom are the number of pairs of states
 one, and the difference.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -5,8 +5,6 @@ lnL of a tree on a resampled alignment is approximated by the sum of its site ln
 same branch lengths and model. So one matrix product gives the lnL of all trees on all replicates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

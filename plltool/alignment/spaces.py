@@ -1,7 +1,5 @@
 """State spaces of words of bases, and which state space data belong to: by name, by model, by their characters."""
 
-from __future__ import annotations
-
 import re
 import string
 from collections.abc import Iterable, Mapping, Sequence

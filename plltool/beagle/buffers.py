@@ -1,7 +1,5 @@
 """What an instance holds: its model, matrices, tips, partials and scale factors, and the operations on them."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

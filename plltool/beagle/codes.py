@@ -1,7 +1,5 @@
 """BEAGLE's flags and return codes, checks that raise them, and the choice of hardware by flags."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag

@@ -1,7 +1,5 @@
 """An instance: numbered buffers of tips, partials, matrices and scale factors, and operations on them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Self

@@ -7,8 +7,6 @@ below. The engine keeps these logarithms in rows, first those of the buffers, th
 by steps (`contract.StepWord`), so that none of them has to come to the host.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

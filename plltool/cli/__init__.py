@@ -1,7 +1,5 @@
 """The command line: one module per command, all errors one line, exit codes as docs/exit_codes.md lists them."""
 
-from __future__ import annotations
-
 import logging
 import shlex
 import signal

@@ -1,7 +1,5 @@
 """A command as plltool's are: its help lists files and examples; errors say what may have been meant."""
 
-from __future__ import annotations
-
 import shlex
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

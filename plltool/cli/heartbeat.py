@@ -1,7 +1,5 @@
 """What is known of a running command between two reports, as a line of a terminal, and as JSON for programs."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -4,8 +4,6 @@ Rank 0 alone writes to the terminal and to the user's files. With ``--workers mp
 Otherwise they take the same decisions from copies of these files, in a folder of their own, which they also write to.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

@@ -3,8 +3,6 @@
 Nothing heavy is imported here, so that ``--help`` is instant.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import re

@@ -4,8 +4,6 @@
 Locks keep two runs from writing the same files; the system releases them, whatever ends the process.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import tempfile
@@ -53,7 +51,7 @@ class Outputs:
         self._written: set[Path] = set()
         self.resumes = False
 
-    def without(self, name: str) -> Outputs:
+    def without(self, name: str) -> "Outputs":
         """The same without the shared files of this name, which this run does not write and does not touch."""
         kept = tuple(row for row in self._table if row not in SHARED[name])
         other = Outputs(kept, None, self._redo, self._report)

@@ -1,7 +1,5 @@
 """A running command: the values of its options, and what commands do with them, from the files to the result."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

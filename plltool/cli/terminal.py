@@ -5,8 +5,6 @@ for it everywhere, CLICOLOR=0 nowhere (bixense.com/clicolors). Of several, the f
 drawings and log files never have any.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import re

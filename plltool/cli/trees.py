@@ -1,7 +1,5 @@
 """Commands on given trees, and on files of trees."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

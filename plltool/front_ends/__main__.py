@@ -1,7 +1,5 @@
 """`python -m plltool.front_ends PROGRAM ARGUMENTS` runs a front end, one of `plltool.registry.FRONT_ENDS`."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from importlib import import_module

@@ -1,7 +1,5 @@
 """`epa-ng`: the commands of EPA-ng."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The commands of FastTree 2."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -1,7 +1,5 @@
 """`iqtree`: the commands of IQ-TREE 2 and 3."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import re
@@ -9,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import plltool
 from plltool.constants import FIRST_WORD, SELECTION_MAX_RATES, VERSION
@@ -53,7 +51,7 @@ class Task(Work):
     parts = choice = ""
 
     @classmethod
-    def read(cls, given: Given, session: Session) -> Task:
+    def read(cls, given: Given, session: Session) -> Self:
         linked = [field for field in LINKAGES if given.has(field)]
         if len(linked) > 1:
             raise UsageError("found several partition files, expected only one of -p, -q and -Q")

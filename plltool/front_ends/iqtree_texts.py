@@ -1,7 +1,5 @@
 """The texts of IQ-TREE's files, and its names of models."""
 
-from __future__ import annotations
-
 import math
 import re
 import time

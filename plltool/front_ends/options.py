@@ -8,8 +8,6 @@ nothing here, and ``!`` if plltool cannot do what it asks for; WHAT is then the 
 ``: TASK | ENDINGS`` has the ends of the names of the files that a task may write.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Sequence

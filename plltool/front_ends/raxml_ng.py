@@ -1,7 +1,5 @@
 """`raxml-ng`: the commands of RAxML-NG."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """The commands of RAxML 8, which become commands of RAxML-NG with other names of files."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A run of a front end: data and settings as other programs take them, what it says, and the files that it writes."""
 
-from __future__ import annotations
-
 import logging
 import os
 import re
@@ -47,7 +45,7 @@ class Session:
             if redo and not given.has("redo") and path.exists() and path != self._log_path:
                 raise InputError(f"{path}: exists already; {redo} replaces it")
 
-    def run(self, banner: str, task: Callable[[Given, Session], None]) -> None:
+    def run(self, banner: str, task: "Callable[[Given, Session], None]") -> None:
         """Say which program this is and what changes nothing, do the task, and remove what an earlier run has left."""
         given, handlers = self.given, list[logging.Handler]()
         if given.text("quiet") not in ("yes", "ERROR", "WARNING"):

@@ -13,8 +13,6 @@ r"""Models that a file defines: the ``models`` block of a NEXUS file, as IQ-TREE
 which `parse_model` reads.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Write and read placements in the format jplace, version 3 (Matsen, Hoffman, Gallagher & Stamatakis 2012)."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

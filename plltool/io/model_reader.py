@@ -1,7 +1,5 @@
 """Read models: a string, a file with a matrix, the record of a run, or a partition file."""
 
-from __future__ import annotations
-
 import math
 import os
 import re

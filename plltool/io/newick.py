@@ -6,8 +6,6 @@ nodes are kept for those who draw or root the tree. An inner node without one ha
 a comment such as ``[&posterior=0.98]`` behind the node or its length.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

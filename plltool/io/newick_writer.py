@@ -1,7 +1,5 @@
 """Write trees as Newick text and as NEXUS, also without their very short branches."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping, Sequence

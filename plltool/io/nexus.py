@@ -1,7 +1,5 @@
 """NEXUS (Maddison, Swofford & Maddison 1997): commands, and the matrix of a data or characters block."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

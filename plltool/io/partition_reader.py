@@ -20,8 +20,6 @@ genes.phy: DNA, 1-900         IQ-TREE: the file, which must be the alignment, an
 first all remainder           NEXUS: charsets, all columns, those that no other part has
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

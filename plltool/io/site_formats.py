@@ -3,8 +3,6 @@
 The first has genotypes of diploid samples at SNPs; cells of the second give each state a likelihood.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Tables: of taxa by characters, with a named state in each cell, of the dates of taxa, and of values of sites."""
 
-from __future__ import annotations
-
 import calendar
 import csv
 import datetime

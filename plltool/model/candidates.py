@@ -1,10 +1,9 @@
 """The models to choose from, for each kind of data, with every kind of rates, and the criteria of the choice."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -69,7 +68,7 @@ class Candidates:
         ascertainment: Ascertainment | None,
         names: str | Sequence[str] = (),
         also: Sequence[ModelSpec] = (),
-    ) -> Candidates:
+    ) -> Self:
         """Those for some data, with a correction for ascertainment bias, and then without invariable sites, or not.
 
         They have free rates of at most `most_rates` categories.

@@ -1,7 +1,5 @@
 """Checks of given values, their text, and corrections for ascertainment bias."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

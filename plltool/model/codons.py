@@ -7,8 +7,6 @@ base at its position. Codons that differ in several bases do not change into eac
 Under another genetic code than the standard one the name has its number in front, such as ``CODON2_GY``.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 

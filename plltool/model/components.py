@@ -1,9 +1,8 @@
 """A model as an engine sees it: mixture components and the classes behind them, and the evolution of sites under it."""
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -76,15 +75,15 @@ class Components:
         """float64 (C, S, S): Q of each component, without its rate."""
         return combine(self.right, self.eigenvalues, self.rotations, self.left)
 
-    def alone(self, component: int) -> Components:
+    def alone(self, component: int) -> Self:
         """The same components; of those that a pattern has, one with weight 1 and all others with weight 0."""
         return replace(self, weights=np.tile(np.eye(self.n_each)[component], self.n_categories))
 
-    def one_for_each_pattern(self, category_of: IndexArray) -> Components:
+    def one_for_each_pattern(self, category_of: IndexArray) -> Self:
         """The same components, of which each pattern has one, with weight 1."""
         return replace(self, weights=np.ones(self.n_components), category_of=category_of)
 
-    def category(self, number: int) -> Components:
+    def category(self, number: int) -> "Components":
         """The components of one category, as the model of the patterns that have no others."""
         own = slice(number * self.n_each, (number + 1) * self.n_each)
         names = ("eigenvalues", "right", "left", "frequencies", "rates", "weights")

@@ -1,7 +1,5 @@
 """A model and the data in the record of a run, and a model as a person reads it."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

@@ -8,8 +8,6 @@ canonical names, so that the model string of a run is complete without the file 
 parameters of their own.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Sequence

@@ -1,12 +1,10 @@
 """A substitution model with its current parameter values: an optimiser changes them, an engine evaluates them."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from operator import is_
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -126,12 +124,12 @@ class Model:
         """The factor of all branch lengths, 1 without +B; for an engine it is a factor of all rates."""
         return self._scaler
 
-    def under_gamma(self) -> Model:
+    def under_gamma(self) -> Self:
         """A copy with gamma rates of about the same variance in place of per-site rates; alpha is free."""
         sites = self._sites.as_gamma()
         return self._with(_sites=sites, spec=replace(self.spec, sites=replace(sites, alpha=None)))
 
-    def with_site_frequencies(self, rows: FloatArray, row_of: IndexArray, weights: FloatArray) -> Model:
+    def with_site_frequencies(self, rows: FloatArray, row_of: IndexArray, weights: FloatArray) -> Self:
         """A copy with frequencies of each pattern (+SSF), or InputError as in `ModelSpec.with_site_frequencies`.
 
         `rows` (n, S) are frequencies, `row_of` (n_patterns,) those of each pattern, `weights` (n_patterns,) its sites.
@@ -142,7 +140,7 @@ class Model:
         other._forget()
         return other
 
-    def of_patterns(self, kept: IndexArray) -> Model:
+    def of_patterns(self, kept: IndexArray) -> Self:
         """A copy for some of the patterns, given by their indices."""
         return self._with(_sites=self._sites.of_patterns(kept))
 
@@ -220,17 +218,17 @@ class Model:
             self._mixed = values, (class_of, frequencies, self._scaler * rates, weights)
         return self._mixed[1]
 
-    def copy(self) -> Model:
+    def copy(self) -> Self:
         """An independent model. Arrays are replaced and never changed, so the two may share them."""
         return copy.copy(self)
 
-    def _with(self, **values: Any) -> Model:
+    def _with(self, **values: Any) -> Self:
         """A copy with other attributes."""
         other = self.copy()
         other.__dict__.update(values)
         return other
 
-    def assign(self, other: Model) -> None:
+    def assign(self, other: Self) -> None:
         """Take over the values of another model of the same specification, bit for bit; a saved one has no others."""
         self._forget()
         self.__dict__.update(other.__dict__)
@@ -283,7 +281,7 @@ class Model:
         self._sites = sites
         self._sites_at_start = False
 
-    def with_sites(self, sites: SiteRates) -> Model:
+    def with_sites(self, sites: SiteRates) -> Self:
         """A copy with other rates over sites."""
         return self._with(_sites=sites, _sites_at_start=False)
 

@@ -10,8 +10,6 @@ or optimised, as the name implies (RAxML-NG's rule; in IQ-TREE a name that impli
 ones). Values in braces are fixed, as in IQ-TREE; RAxML-NG uses them as starting values except with ``--opt-model off``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,14 +1,12 @@
 """What the name of a substitution model stands for, and published figures, which are in ``figures/``."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 from itertools import combinations, permutations
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 
@@ -45,7 +43,7 @@ class RateDesign:
     rays: FloatArray | None = None
 
     @classmethod
-    def of_classes(cls, class_of_pair: Sequence[int], starts: FloatArray | None = None) -> RateDesign:
+    def of_classes(cls, class_of_pair: Sequence[int], starts: FloatArray | None = None) -> Self:
         """A parameter for each class of pairs, numbered from 0; the class of the last pair has 1. All start with 1."""
         classes = np.asarray(class_of_pair, dtype=np.intp)
         powers = np.eye(classes.max() + 1)[classes]
@@ -53,12 +51,12 @@ class RateDesign:
         return cls(np.ones(len(classes)), powers, ones if starts is None else starts, int(classes[-1]))
 
     @classmethod
-    def published(cls, exchangeabilities: FloatArray) -> RateDesign:
+    def published(cls, exchangeabilities: FloatArray) -> Self:
         """Exchangeabilities without parameters."""
         return cls(exchangeabilities, np.empty((len(exchangeabilities), 0)), np.empty(0))
 
     @classmethod
-    def of_rays(cls, rays: FloatArray) -> RateDesign:
+    def of_rays(cls, rays: FloatArray) -> Self:
         """Sums of `rays` (n_pairs, n_rays) that have the same sum of rates; there may be more rays than dimensions.
 
         Parameters are the weights of as many independent rays as there are dimensions; that of the last one is 1. Any
@@ -106,7 +104,7 @@ class RateDesign:
         one_each = (self.powers.sum(axis=1) == 1) & (self.powers.max(axis=1, initial=0) == 1) & (self.base == 1)
         return self.powers.argmax(axis=1) if one_each.all() else None
 
-    def places_in(self, other: RateDesign) -> list[int | None]:
+    def places_in(self, other: Self) -> list[int | None]:
         """For each parameter the one of another design that multiplies the same exchangeabilities, or None."""
         theirs, mine = (np.moveaxis(design.powers, -1, 0) for design in (other, self))
         return [next((k for k, column in enumerate(theirs) if np.all(column == own)), None) for own in mine]

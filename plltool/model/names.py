@@ -1,7 +1,5 @@
 """The parts of a model string, and its name with values in braces; see `plltool.model.model_string`."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Callable

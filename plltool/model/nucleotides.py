@@ -1,7 +1,5 @@
 """Models of nucleotides: classes of equal exchangeabilities or rates, and Lie Markov models."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Sequence

@@ -15,8 +15,6 @@ time-reversible, else a rate for each ordered pair, twice as many; the frequenci
 ones. The name has all values, so that the model string of a run is complete without the file that it came from.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from itertools import combinations

@@ -1,10 +1,9 @@
 """Parts of an alignment, columns that share a model: as the user describes them, and cut from an alignment."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -89,7 +88,7 @@ class Dataset:
         """Whether taxon 0 is the root of all trees and has no data, see `with_root`."""
         return self.names[0] == ROOT_NAME
 
-    def with_root(self) -> Dataset:
+    def with_root(self) -> Self:
         """The same data with a first row of gaps, which stands for the root of trees, see `plltool.tree.rooted`."""
         if self.has_root:
             return self
@@ -97,7 +96,7 @@ class Dataset:
         codes = [np.vstack([np.full_like(own.codes[:1], own.states.all_states_code), own.codes]) for own in blocks]
         return self.with_rows((ROOT_NAME, *self.names), codes)
 
-    def with_rows(self, names: tuple[str, ...], codes: Sequence[npt.NDArray[np.unsignedinteger]]) -> Dataset:
+    def with_rows(self, names: tuple[str, ...], codes: Sequence[npt.NDArray[np.unsignedinteger]]) -> Self:
         """The same columns of other taxa, whose codes (n_taxa, n_sites) of each part are given."""
         parts = []
         for part, rows in zip(self.parts, codes, strict=True):

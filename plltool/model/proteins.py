@@ -3,8 +3,6 @@
 The figures and their sources are in ``figures/matrices.txt``, ``figures/directed.txt`` and ``figures/profiles.txt``.
 """
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

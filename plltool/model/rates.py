@@ -4,13 +4,11 @@ The module has its own probabilities and quantiles of the gamma distribution of 
 scipy.special, which has both, takes as long as opening a device: a tenth of a search of 100 taxa.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 
@@ -143,7 +141,7 @@ class SiteRates:
         }
         return tuple(group for group in SITE_GROUPS if free[group])
 
-    def filled(self) -> SiteRates:
+    def filled(self) -> Self:
         """The same with start values where values are missing; free rates start as gamma-distributed ones."""
         if self.kind == "free" and self.rates is None:
             return self.with_gamma_like_rates(constants.DEFAULT_ALPHA).filled()
@@ -151,11 +149,11 @@ class SiteRates:
         pinv = constants.DEFAULT_PINV if self.invariable and self.pinv is None else self.pinv
         return replace(self, alpha=alpha, pinv=pinv)
 
-    def with_share(self, share: float) -> SiteRates:
+    def with_share(self, share: float) -> Self:
         """The same with this share of invariable sites, or the bound beyond which it is."""
         return replace(self, pinv=_within(share, constants.MIN_PINV, constants.MAX_PINV))
 
-    def with_gamma_like_rates(self, alpha: float) -> SiteRates:
+    def with_gamma_like_rates(self, alpha: float) -> Self:
         """Free rates that follow a gamma distribution of this shape; fast categories have less weight.
 
         The weights are k, k - 1, ... 1 over their sum. From equal weights the optimum was 2.3 lnL lower on 354 taxa,
@@ -197,7 +195,7 @@ class SiteRates:
             return np.ones(1) if self.weights is None else np.array(self.weights)
         return np.array(self.weights) if self.kind == "free" else np.full(self.n_categories, 1.0 / self.n_categories)
 
-    def starts(self, groups: Collection[str]) -> list[SiteRates]:
+    def starts(self, groups: Collection[str]) -> list[Self]:
         """Start values to try before these free groups are optimised: lnL has several optima."""
         if not {"pinv", "free_rates"}.intersection(groups):
             return []
@@ -210,7 +208,7 @@ class SiteRates:
             starts = [replace(start, pinv=pinv) for start in starts for pinv in constants.START_PINVS]
         return starts
 
-    def others(self, groups: Collection[str]) -> list[SiteRates]:
+    def others(self, groups: Collection[str]) -> list[Self]:
         """These rates over sites, those with another alpha, and then some that may lead to another optimum of lnL.
 
         Few invariable sites and a small alpha explain about the same data as many and a large alpha. So where these
@@ -219,18 +217,18 @@ class SiteRates:
         alphas = constants.START_ALPHAS if "alpha" in groups else ()
         return [self, *(replace(self, alpha=alpha) for alpha in alphas), *self._turned(groups)]
 
-    def elsewhere(self, groups: Collection[str]) -> list[SiteRates]:
+    def elsewhere(self, groups: Collection[str]) -> list[Self]:
         """Rates over sites from where all lengths and parameters together may lead to another optimum of lnL."""
         is_rare = "free_rates" in groups and self.n_categories > 1
         return [*self._turned(groups), *([self._with_rare_rate()] if is_rare else [])]
 
-    def _turned(self, groups: Collection[str]) -> list[SiteRates]:
+    def _turned(self, groups: Collection[str]) -> list[Self]:
         """Start values with common invariable sites if they are rare, or rare ones if they are common."""
         if "pinv" not in groups or self.n_categories == 1:
             return []
         return [start for start in self.starts(groups) if start._is_mostly_variable != self._is_mostly_variable]
 
-    def _with_rare_rate(self) -> SiteRates:
+    def _with_rare_rate(self) -> Self:
         """Free rates with a much faster category of little weight, for which the two slowest ones become one."""
         assert self.rates is not None, "filled"
         order, shares = np.argsort(self.rates), self.varying_weights()
@@ -245,7 +243,7 @@ class SiteRates:
         """Whether invariable sites are rare."""
         return self.pinv is None or ratio_of_pinv(self.pinv) < 2 * constants.RARE_ODDS
 
-    def with_categories(self, rates: FloatArray, category_of: IndexArray, weights: FloatArray) -> SiteRates:
+    def with_categories(self, rates: FloatArray, category_of: IndexArray, weights: FloatArray) -> Self:
         """The same with one of the rates (n_categories,) for each pattern.
 
         `category_of` (n_patterns,) is the index of each pattern's rate, `weights` (n_patterns,) how often it occurs.
@@ -253,11 +251,11 @@ class SiteRates:
         shares = np.bincount(category_of, weights, len(rates)) / weights.sum()
         return replace(self, rates=tuple(rates.tolist()), weights=tuple(shares.tolist()), category_of=category_of)
 
-    def of_patterns(self, kept: IndexArray) -> SiteRates:
+    def of_patterns(self, kept: IndexArray) -> Self:
         """The same for some of the patterns, given by their indices."""
         return self if self.category_of is None else replace(self, category_of=self.category_of[kept])
 
-    def as_gamma(self) -> SiteRates:
+    def as_gamma(self) -> "SiteRates":
         """Gamma rates, +G4, with alpha 1 over the variance of the per-site rates relative to their mean."""
         rates, shares = self.categories()
         rates = rates / (shares @ rates)
@@ -279,7 +277,7 @@ class SiteRates:
         rates, weights = np.array(self.rates), np.array(self.weights)
         return np.append(rates[:-1] / rates[-1], weights[:-1] / weights[-1])
 
-    def with_ratios(self, group: str, ratios: FloatArray) -> SiteRates:
+    def with_ratios(self, group: str, ratios: FloatArray) -> Self:
         """The same with the values that these ratios stand for."""
         if group == "alpha":
             deviation = float(ratios[0]) ** -0.5 - constants.EVEN_DEVIATION

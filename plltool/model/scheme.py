@@ -1,7 +1,5 @@
 """How users divide an alignment into parts: columns, models, and whether both fit the alignment."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import PurePath

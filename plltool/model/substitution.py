@@ -1,7 +1,5 @@
 """Rate matrices, their stationary frequencies and eigensystems, for any number of states, time-reversible or not."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 

@@ -5,8 +5,6 @@ state in every pattern is joined to the node by a branch of length 0. The engine
 the taxa of the tree (`with_state_tips`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

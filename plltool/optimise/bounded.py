@@ -9,8 +9,6 @@ All but the small matrices of `LimitedMemory` is done without numpy's matrix rou
 number of threads.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Sequence
 
@@ -38,7 +36,7 @@ class Curvatures:
         self.matrices: list[FloatArray | None] = [None] * n_functions
         self.is_final = False  # whether the last minimisation ended because no step promised more
 
-    def copy(self) -> Curvatures:
+    def copy(self) -> "Curvatures":
         """Others with the same matrices; matrices are replaced and never changed, so the two may share them."""
         same = Curvatures(0)
         same.matrices = list(self.matrices)

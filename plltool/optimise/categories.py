@@ -6,8 +6,6 @@ better of the two chosen rates on either side of the peak. So lnL is a sum over 
 dynamic programming finds the best k exactly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

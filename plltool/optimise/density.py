@@ -5,8 +5,6 @@ where parts have lengths of their own, then of the free parameters of each part'
 orders them. No element has a unit, and one that grows by 0.01 raises its length or ratio by one per cent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from itertools import pairwise
 

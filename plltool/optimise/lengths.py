@@ -1,7 +1,5 @@
 """Optimise all branch lengths at once by damped Newton steps, with the derivatives of all branches in one launch."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from plltool.arrays import BoolArray, FloatArray

@@ -1,7 +1,5 @@
 """Optimise the models of all parts in lock-step; one pass over the tree gives the gradients of all of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Branch lengths and model parameters in turn, until neither gains."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -52,7 +50,7 @@ class PolishRound:
     curvatures: Curvatures  # what is known of the Hessians of the parts
 
     @property
-    def other(self) -> Other:
+    def other(self) -> "Other":
         return Other(self.other_lnl, self.other_length)
 
 

@@ -9,8 +9,6 @@ A child process imports the plltool of its parent, and nothing from the current 
 ``python -m`` or ``python -c`` would look there first, and find in a checkout the folder ``plltool``.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import logging

@@ -4,13 +4,11 @@ The content of a section is a list of paragraphs, which are texts, of facts, whi
 they are, and of blocks.
 """
 
-from __future__ import annotations
-
 import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from plltool.reports.plots import Markup, element
 
@@ -68,7 +66,7 @@ class Cell(NamedTuple):
     mark: str = ""
 
     @classmethod
-    def judged(cls, text: str, is_good: bool) -> Cell:
+    def judged(cls, text: str, is_good: bool) -> Self:
         return cls(text, "good" if is_good else "bad")
 
 

@@ -1,7 +1,5 @@
 """A paragraph of methods, ready to paste, and the references that it owes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import cache

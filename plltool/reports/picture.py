@@ -3,13 +3,11 @@
 Where nodes stand comes first, in the tree's own units.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 import numpy as np
 
@@ -341,7 +339,7 @@ class TimeScale:
     # of each node the years between which it lies, None where they are not known; or none of any node
     ranges: tuple[tuple[float, float] | None, ...] = ()
 
-    def of_nodes(self, kept: Sequence[int]) -> TimeScale:
+    def of_nodes(self, kept: Sequence[int]) -> Self:
         """The same for a tree that has these nodes, in this order."""
         return replace(self, ranges=tuple(self.ranges[node] for node in kept if self.ranges))
 

@@ -3,8 +3,6 @@
 Text within elements is escaped unless it is `Markup` already, so that no name can become code.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from importlib.resources import files

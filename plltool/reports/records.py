@@ -1,12 +1,10 @@
 """The records that share a prefix: all that a report knows."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from plltool.errors import InputError, show_name
 from plltool.io.files import read_content, read_object
@@ -50,7 +48,7 @@ class Records:
     left_out: tuple[str, ...] = ()  # a line for each record that does not belong to the first one
 
     @classmethod
-    def read(cls, prefix: Path) -> Records:
+    def read(cls, prefix: Path) -> Self:
         """Read what there is; InputError if a record cannot be read, or there is none.
 
         A record of other data than the first one is left out, and so is one of another model or tree, unless its

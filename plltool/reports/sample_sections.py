@@ -1,7 +1,5 @@
 """The sections on samples of the posterior distribution: what was run, whether the runs agree, trees and numbers."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The sections on a search, lnL against time and where the start trees ended, and on two devices or searches."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import zip_longest
 

@@ -1,7 +1,5 @@
 """All sections of a report, in their order, those on the tree, the data and the model, and the pages with them all."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import math

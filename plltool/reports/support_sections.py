@@ -1,7 +1,5 @@
 """The sections on supports of branches, on tests of trees, and on the concordance of genes and sites."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from statistics import median
 

@@ -1,14 +1,12 @@
 """Trees in reports, which readers of a page can turn and collapse."""
 
-from __future__ import annotations
-
 import heapq
 import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 from plltool.constants import REPORT_ROWS
 from plltool.reports.blocks import REPORT_WIDTH, Block, wrap
@@ -86,7 +84,7 @@ class MarkedTree(TreePicture):
     time: TimeScale | None = None  # when the nodes lived, if lengths are years
 
     @classmethod
-    def of(cls, nodes: RootedNodes, marks: Sequence[Mark], caption: str, **settings: Any) -> MarkedTree:
+    def of(cls, nodes: RootedNodes, marks: Sequence[Mark], caption: str, **settings: Any) -> Self:
         """A tree, smaller clades first; `settings` are further attributes."""
         numbered = RootedNodes(nodes.parents, nodes.lengths, [str(node) for node in range(len(nodes.parents))])
         turned = numbered.ladderized()

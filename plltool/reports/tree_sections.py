@@ -1,7 +1,5 @@
 """The sections on the dates of a tree, on ancestral states, and on sequences that are placed on a tree."""
 
-from __future__ import annotations
-
 import math
 from statistics import median
 

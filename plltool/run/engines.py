@@ -1,7 +1,5 @@
 """The engine that holds the patterns of a run, or a shard of it for each kind of part, and its screen."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial

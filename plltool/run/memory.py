@@ -1,7 +1,5 @@
 """The memory of a run, what happens where there is less or a device is lost, and processes that share the hardware."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar

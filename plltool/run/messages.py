@@ -1,7 +1,5 @@
 """Messages that runs share: the device, warnings, and tests of data: what models and their assumptions ask of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 

@@ -1,7 +1,5 @@
 """How a tree is shown: an outgroup as one clade, and mean branch lengths where the parts have separate ones."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TypeAlias
 

@@ -1,7 +1,5 @@
 """A run: what an analysis works on and where, how it goes on with less memory, and what its result says of it."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Callable, Sequence

@@ -5,8 +5,6 @@ categories. So the tree that was found is evaluated once more, with its lengths 
 optimised under +G4, as in RAxML (Stamatakis 2006). That lnL, these lengths and this model are the result.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

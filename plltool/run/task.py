@@ -3,12 +3,10 @@
 Also the identity of a run: all that its result depends on, by which a checkpoint recognises its own run.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +51,7 @@ class Task:
         brlen: str = DEFAULT_LINKAGE,
         constraint: TreeLike | None = None,
         all_taxa: bool = False,
-    ) -> Task:
+    ) -> Self:
         """The task of an alignment; with `all_taxa`, identical sequences are kept.
 
         Raises InputError if the seed is negative, or the constraint cannot be used.

@@ -3,8 +3,6 @@
 Gene trees may lack taxa, and have roots and nodes of any degree.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence

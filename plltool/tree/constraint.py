@@ -9,8 +9,6 @@ of the core on which it lies, or on which its free side hangs. A subtree without
 over the tree find all of this, so the work is linear.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -62,7 +60,7 @@ class Constraint:
         above[self.tips == ROOT] = 1
         return np.where(self.tips == NO_NODE, NO_NODE, above).astype(np.int32)
 
-    def restrict(self, names: Sequence[str]) -> Constraint | None:
+    def restrict(self, names: Sequence[str]) -> "Constraint | None":
         """The constraint on some of the taxa, numbered as in `names`; None if none of its splits remains."""
         numbers = {name: number for number, name in enumerate(names)}
         taxa = {

@@ -1,7 +1,5 @@
 """Trees that grow and change: random topologies, the insertion of a tip, prune and regraft, exchange."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -12,8 +12,6 @@ operand is a slot, or ``~taxon`` for a tip. There are three ways to fill the slo
 Each step deeper on the stack at least halves the number of tips, so its depth is at most logarithmic in them.
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 
 import numpy as np

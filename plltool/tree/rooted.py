@@ -6,8 +6,6 @@ everything that goes over a tree from its tip 0 goes away from the root. The len
 likelihood.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Sequence
 

@@ -4,10 +4,9 @@ Bit i of a split is set if taxon i is on the side without taxon 0. Integers of a
 keys, also where there are thousands of taxa.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -142,7 +141,7 @@ class TreeSet:
         """The numbers of the splits of one tree, ascending."""
         return self.members[self.starts[number] : self.starts[number + 1]]
 
-    def part(self, first: int, last: int) -> TreeSet:
+    def part(self, first: int, last: int) -> Self:
         """The trees `first` to `last` - 1; all splits keep their numbers."""
         ends = self.starts[first : last + 1]
         own = slice(ends[0], ends[-1])

@@ -4,8 +4,6 @@ Tests of bootstrap replicates (Pattengale et al. 2010) cut them into random halv
 pairs of halves agree, more replicates would hardly change the supports.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

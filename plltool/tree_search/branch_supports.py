@@ -10,8 +10,6 @@ optimised, and then the three lengths where the subtree is; the other lengths st
 present one makes the same multifurcating tree, and does not count.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Sequence
 

@@ -4,8 +4,6 @@ The CLAs towards a root, wherever it is, pass no branch against time. So one set
 once, and each place is a node where the two sides of a branch and the tip that stands for the root meet.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ contradictory, each order leads to another tree, and so does each climb. Haag et
 features by machine learning; here a simple formula combines two of them.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

@@ -13,8 +13,6 @@ weights, they lead to a tree that is better in some places and worse in others. 
 perturbation serves the whole of a tree of any size.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

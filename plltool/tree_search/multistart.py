@@ -1,7 +1,5 @@
 """Searches from one or more start trees: climb from each, fuse and perturb the trees, and polish the best one."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterable, Sequence

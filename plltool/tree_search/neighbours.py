@@ -10,8 +10,6 @@ where it is: within one of the four subtrees, or on the inner branch. There it d
 lengths of both are optimised, each with the lengths at its end; so the root may move along the new branch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -202,13 +200,13 @@ class _Quartets:
     up: BoolArray  # (n, 4) whether the root is in them
     divided: BoolArray  # (n,) whether the root is on the inner branch
 
-    def __getitem__(self, items: slice | IndexArray) -> _Quartets:
+    def __getitem__(self, items: slice | IndexArray) -> "_Quartets":
         return _Quartets(self.operands[items], self.up[items], self.divided[items])
 
     def __len__(self) -> int:
         return len(self.operands)
 
-    def interchanged(self) -> _Quartets:
+    def interchanged(self) -> "_Quartets":
         """The two interchanges of each: (2 n,)."""
         pairings = np.array(INTERCHANGES)
         operands, up = self.operands[:, pairings].reshape(-1, 4), self.up[:, pairings].reshape(-1, 4)

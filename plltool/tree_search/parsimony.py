@@ -12,8 +12,6 @@ the tree behind it, so that each branch on its way has the sets of the rest of t
 subtrees go side by side.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -7,8 +7,6 @@ optimised while both its CLAs exist. A *step* walks from the gap over one more b
 subtree in the middle of that branch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import TypeAlias

@@ -1,7 +1,5 @@
 """The search from one start tree: lengths and model, NNI and SPR rounds, perturbations, a final polish."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

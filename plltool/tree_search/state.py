@@ -7,13 +7,11 @@ climbs need not be saved at the same time: missing steps are repeated.
 A climb may end early, by a rule about what its last stage changed, or at the end of a limited time.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -197,7 +195,7 @@ class ClimbState:
     def lnl(self) -> float:
         return self.cursor.lnl
 
-    def judge(self, rivals: Sequence[Sequence[float]]) -> ClimbState:
+    def judge(self, rivals: Sequence[Sequence[float]]) -> Self:
         """The state, given up at the stage after which the climb was hopelessly behind one of `rivals`, if any."""
         marks = self.cursor.marks
         hopeful = stages_with_hope(marks, rivals)
@@ -206,7 +204,7 @@ class ClimbState:
         lost = replace(self.cursor, lnl=marks[hopeful], marks=marks[: hopeful + 1], given_up=True, spent=0)
         return replace(self, cursor=lost)
 
-    def copy(self) -> ClimbState:
+    def copy(self) -> "ClimbState":
         """A copy that does not change when the search goes on."""
         return ClimbState(self.tree.copy(), [model.copy() for model in self.models], replace(self.cursor))
 

@@ -1,7 +1,5 @@
 """Dates of taxa, from a file or a dictionary."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TypeAlias

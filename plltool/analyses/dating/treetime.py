@@ -1,7 +1,5 @@
 """Trees in time, by TreeTime (Sagulenko, Puller & Neher 2018): what it is given, and what it finds."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import math
@@ -11,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import ndtri
@@ -73,7 +71,7 @@ class SiteData(NamedTuple):
     exchangeabilities: FloatArray
 
     @classmethod
-    def of(cls, data: Dataset, models: Sequence[Model]) -> SiteData | None:
+    def of(cls, data: Dataset, models: Sequence[Model]) -> Self | None:
         """What TreeTime can use: DNA or proteins in one part, under a model of one class with one rate; else None."""
         block = data.parts[0].alignment.called
         model, states = models[0], block.states

@@ -7,8 +7,6 @@ no data have the same likelihood wherever it is, and an engine may lack them. Wh
 is then optimised, too, on an engine with all columns.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -41,7 +39,7 @@ class Places:
     lengths: FloatArray
     lnl: FloatArray
 
-    def __getitem__(self, items: IndexArray | BoolArray) -> Places:
+    def __getitem__(self, items: IndexArray | BoolArray) -> "Places":
         return Places(self.queries[items], self.branches[items], self.lengths[items], self.lnl[items])
 
 

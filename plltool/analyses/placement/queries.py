@@ -1,7 +1,5 @@
 """Queries that are placed on a reference tree: as they are read, batch by batch on an engine, and the places found."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias

@@ -1,7 +1,5 @@
 """Start values of one model from the values of another that has been optimised for the same data."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple

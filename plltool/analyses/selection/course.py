@@ -6,8 +6,6 @@ substitution model and rates is expected to differ from the best model by what e
 may compete after all are fitted in turn, until none is left.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Generator, Sequence
 from typing import Any, TypeAlias

@@ -10,8 +10,6 @@ the sum of lnL on the branch lengths of the scheme before any merge. Parts with 
 +ASC_STAM) stay apart, and so do parts of codons if a codon of one has columns between those of a codon of the other.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Fit models to parts of an alignment on one tree; fits of many parts, or many models, advance in the same launches."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace

@@ -8,8 +8,6 @@ Branches about which the sites of a replicate say nothing are drawn at random, s
 from which the search started.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace

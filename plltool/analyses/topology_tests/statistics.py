@@ -4,8 +4,6 @@ All of them resample columns (RELL). A p-value is the probability of a differenc
 if the tree were as good as the others; trees with small p-values are rejected. KH, SH and AU are one-sided.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

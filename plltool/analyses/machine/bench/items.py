@@ -3,8 +3,6 @@
 The data are columns that evolved along random trees under random models.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Sequence
