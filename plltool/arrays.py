@@ -5,12 +5,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy.typing import ArrayLike as ArrayLike
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
 IndexArray = npt.NDArray[np.intp]
 ByteArray = npt.NDArray[np.uint8]
 BoolArray = npt.NDArray[np.bool_]
+WholeArray = npt.NDArray[np.integer]
+AnyArray = npt.NDArray[Any]
 
 
 def likelihood_weights(lnl: FloatArray, axis: int = -1) -> FloatArray:

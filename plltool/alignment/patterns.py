@@ -7,10 +7,8 @@ same branch lengths and model. So one matrix product gives the lnL of all trees 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from plltool.alignment.alignment import Alignment, Sequences, check_characters, show_character, sort_columns
 from plltool.alignment.spaces import OWN_STATES, WIDTH, CodonSpace, NamedSpace
@@ -23,7 +21,7 @@ from plltool.alignment.states import (
     CodeArray,
     StateSpace,
 )
-from plltool.arrays import FloatArray, IndexArray, slices
+from plltool.arrays import AnyArray, FloatArray, IndexArray, slices
 from plltool.errors import InputError, count, shorten
 
 
@@ -131,7 +129,7 @@ class Patterns:
     states: StateSpace  # what the codes mean
 
     @property
-    def masks(self) -> npt.NDArray[Any]:
+    def masks(self) -> AnyArray:
         """The codes as bit masks of states (n_taxa, n_patterns)."""
         return self.states.masks[self.codes]
 

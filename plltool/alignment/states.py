@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import BoolArray, FloatArray
+from plltool.arrays import AnyArray, BoolArray, FloatArray, WholeArray
 from plltool.constants import MASK_STATES
 
 CodeArray = npt.NDArray[np.unsignedinteger[Any]]
@@ -66,7 +66,7 @@ class StateSpace:
         return self.state_sets
 
     @property
-    def masks(self) -> npt.NDArray[Any]:
+    def masks(self) -> AnyArray:
         """The set of each code as a bit mask (n_codes,): bit i for state i; Python's integers beyond 64 states."""
         if self.n_states > WORD_BITS:
             bits = np.array([1 << state for state in range(self.n_states)], dtype=object)
@@ -166,7 +166,7 @@ class GradedSpace(StateSpace):
         return self.likelihoods
 
 
-def spell(states: npt.NDArray[np.integer], symbols: Sequence[str], width: int) -> CellArray:
+def spell(states: WholeArray, symbols: Sequence[str], width: int) -> CellArray:
     """What is written for states (rows, n_cells): a name each, or `width` characters; (rows, n_cells * width)."""
     written = [list(symbol) if width > 1 else [symbol] for symbol in symbols]
     cells = np.array([[text.encode() for text in texts] for texts in written])

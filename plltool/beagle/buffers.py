@@ -1,9 +1,8 @@
 """What an instance holds: its model, matrices, tips, partials and scale factors, and the operations on them."""
 
 import numpy as np
-import numpy.typing as npt
 
-from plltool.arrays import FloatArray, IndexArray
+from plltool.arrays import AnyArray, ArrayLike, FloatArray, IndexArray
 from plltool.beagle.codes import (
     NONE,
     OPERATION_WORDS,
@@ -76,7 +75,7 @@ class Buffers:
         self._frequencies = np.full((max(models, 1), n), 1 / n)
         self._partition_of = np.zeros(self.pattern_count, dtype=np.intp)
         self._pattern_weights = np.ones(self.pattern_count)
-        self._tips: dict[int, npt.NDArray[np.generic]] = {}  # states (P,) or partials (P, S)
+        self._tips: dict[int, AnyArray] = {}  # states (P,) or partials (P, S)
         self._open: list[PatternBlock] | None = None
         self._kept: FloatArray | None = None  # matrices of engines that were closed
         self._is_final = False
@@ -84,7 +83,7 @@ class Buffers:
     def _index(self, what: str, index: int) -> int:
         return check_index(what, index, self._counts[what])
 
-    def _indices(self, what: str, indices: npt.ArrayLike, optional: bool = False) -> IndexArray:
+    def _indices(self, what: str, indices: ArrayLike, optional: bool = False) -> IndexArray:
         return check_indices(what, indices, self._counts[what], optional)
 
     # --- engines --------------------------------------------------------------------------------------------
@@ -136,11 +135,7 @@ class Buffers:
     # --- the model ------------------------------------------------------------------------------------------
 
     def set_eigen_decomposition(
-        self,
-        eigen_index: int,
-        eigen_vectors: npt.ArrayLike,
-        inverse_eigen_vectors: npt.ArrayLike,
-        eigen_values: npt.ArrayLike,
+        self, eigen_index: int, eigen_vectors: ArrayLike, inverse_eigen_vectors: ArrayLike, eigen_values: ArrayLike
     ) -> None:
         """Set a rate matrix by its eigenvectors in columns, their inverse, and the eigenvalues (S,).
 
@@ -155,21 +150,21 @@ class Buffers:
         values = check_array("eigenvalues", eigen_values, (size,))
         self._eigen[index] = read_eigensystem(right, left.T if Flag.INVEVEC_TRANSPOSED in self.flags else left, values)
 
-    def set_state_frequencies(self, index: int, frequencies: npt.ArrayLike) -> None:
+    def set_state_frequencies(self, index: int, frequencies: ArrayLike) -> None:
         """Set the state frequencies (S,) of this number."""
         at = self._index("frequencies", index)
         self._frequencies[at] = check_array("frequencies", frequencies, (self.state_count,))
 
-    def set_category_weights(self, index: int, weights: npt.ArrayLike) -> None:
+    def set_category_weights(self, index: int, weights: ArrayLike) -> None:
         """Set the weights (C,) of the categories, of this number."""
         at = self._index("category weights", index)
         self._weights[at] = check_array("category weights", weights, (self.category_count,))
 
-    def set_category_rates(self, rates: npt.ArrayLike) -> None:
+    def set_category_rates(self, rates: ArrayLike) -> None:
         """Set the rates (C,) of the categories that `update_transition_matrices` uses."""
         self.set_category_rates_with_index(0, rates)
 
-    def set_category_rates_with_index(self, index: int, rates: npt.ArrayLike) -> None:
+    def set_category_rates_with_index(self, index: int, rates: ArrayLike) -> None:
         """Set the rates (C,) of the categories, of this number; 0 is the number in `set_category_rates`."""
         at = self._index("category rates", index)
         self._rates[at] = check_array("category rates", rates, (self.category_count,))
@@ -187,10 +182,10 @@ class Buffers:
     def update_transition_matrices(
         self,
         eigen_index: int,
-        probability_indices: npt.ArrayLike,
-        first_derivative_indices: npt.ArrayLike | None,
-        second_derivative_indices: npt.ArrayLike | None,
-        edge_lengths: npt.ArrayLike,
+        probability_indices: ArrayLike,
+        first_derivative_indices: ArrayLike | None,
+        second_derivative_indices: ArrayLike | None,
+        edge_lengths: ArrayLike,
     ) -> None:
         """Make the matrices of edges, and if asked for their derivatives in the edges' lengths."""
         orders = probability_indices, first_derivative_indices, second_derivative_indices
@@ -199,12 +194,12 @@ class Buffers:
 
     def update_transition_matrices_with_multiple_models(
         self,
-        eigen_indices: npt.ArrayLike,
-        category_rate_indices: npt.ArrayLike,
-        probability_indices: npt.ArrayLike,
-        first_derivative_indices: npt.ArrayLike | None,
-        second_derivative_indices: npt.ArrayLike | None,
-        edge_lengths: npt.ArrayLike,
+        eigen_indices: ArrayLike,
+        category_rate_indices: ArrayLike,
+        probability_indices: ArrayLike,
+        first_derivative_indices: ArrayLike | None,
+        second_derivative_indices: ArrayLike | None,
+        edge_lengths: ArrayLike,
     ) -> None:
         """The same for edges, each with an eigensystem and category rates."""
         lengths = np.atleast_1d(np.asarray(edge_lengths, dtype=np.float64))
@@ -227,11 +222,11 @@ class Buffers:
             for block in self._blocks():
                 block.engine.make_matrices(eigen, lengths[own], places[:, own])
 
-    def set_transition_matrix(self, matrix_index: int, matrix: npt.ArrayLike, padded_value: float = 1.0) -> None:
+    def set_transition_matrix(self, matrix_index: int, matrix: ArrayLike, padded_value: float = 1.0) -> None:
         """Set a matrix (C, S, S). `padded_value` is not used, see above."""
         self.set_transition_matrices([matrix_index], np.asarray(matrix, dtype=np.float64)[None])
 
-    def set_transition_matrices(self, matrix_indices: npt.ArrayLike, matrices: npt.ArrayLike) -> None:
+    def set_transition_matrices(self, matrix_indices: ArrayLike, matrices: ArrayLike) -> None:
         """Set matrices (n, C, S, S)."""
         indices = self._indices("matrix", matrix_indices).tolist()
         shape = len(indices), self.category_count, self.state_count, self.state_count
@@ -245,34 +240,34 @@ class Buffers:
         return self._blocks()[0].engine.read_matrices([index])[0]
 
     def convolve_transition_matrices(
-        self, first_indices: npt.ArrayLike, second_indices: npt.ArrayLike, result_indices: npt.ArrayLike
+        self, first_indices: ArrayLike, second_indices: ArrayLike, result_indices: ArrayLike
     ) -> None:
         """Make matrices the products of two others: of the edge above, and the edge below."""
         self._combine(Combination.PRODUCT_OF_TWO, first_indices, second_indices, result_indices)
 
     def add_transition_matrices(
-        self, first_indices: npt.ArrayLike, second_indices: npt.ArrayLike, result_indices: npt.ArrayLike
+        self, first_indices: ArrayLike, second_indices: ArrayLike, result_indices: ArrayLike
     ) -> None:
         """Make matrices the sums of two others."""
         self._combine(Combination.SUM_OF_TWO, first_indices, second_indices, result_indices)
 
-    def transpose_transition_matrices(self, indices: npt.ArrayLike, result_indices: npt.ArrayLike) -> None:
+    def transpose_transition_matrices(self, indices: ArrayLike, result_indices: ArrayLike) -> None:
         """Make matrices the transposes of others."""
         self._combine(Combination.TRANSPOSE, indices, indices, result_indices)
 
-    def _combine(self, combination: int, *lists: npt.ArrayLike) -> None:
+    def _combine(self, combination: int, *lists: ArrayLike) -> None:
         first, second, results = (self._indices("matrix", indices).tolist() for indices in lists)
         check_same_length([("matrices above", first), ("matrices below", second), ("results", results)])
         for block in self._blocks() if results else ():
             block.engine.combine_matrices(combination, np.array([first, second], dtype=np.int32), results)
 
-    def set_differential_matrix(self, matrix_index: int, matrix: npt.ArrayLike) -> None:
+    def set_differential_matrix(self, matrix_index: int, matrix: ArrayLike) -> None:
         """Set the matrix (C, S, S) by which `calculate_edge_derivatives` multiplies: Q times the rate of a category."""
         self.set_transition_matrix(matrix_index, matrix)
 
     # --- patterns, tips and partials ------------------------------------------------------------------------
 
-    def set_tip_states(self, tip_index: int, states: npt.ArrayLike) -> None:
+    def set_tip_states(self, tip_index: int, states: ArrayLike) -> None:
         """Set the states (n_patterns,) of a tip, numbers from 0; `state_count` and above is any state."""
         tip, given = self._index("tip", tip_index), check_whole(f"tip {tip_index}", states)
         for state in given[given < 0][:1].tolist():
@@ -281,12 +276,12 @@ class Buffers:
             raise BeagleError(Code.OUT_OF_RANGE, f"tip {tip}: found {len(given)} states, expected {self.pattern_count}")
         self._set_tip(tip, given)
 
-    def set_tip_partials(self, tip_index: int, partials: npt.ArrayLike) -> None:
+    def set_tip_partials(self, tip_index: int, partials: ArrayLike) -> None:
         """Set the partials (n_patterns, state_count) of a tip, which all categories share."""
         tip, shape = self._index("tip", tip_index), (self.pattern_count, self.state_count)
         self._set_tip(tip, check_array(f"partials of tip {tip}", partials, shape))
 
-    def _set_tip(self, tip: int, values: npt.NDArray[np.generic]) -> None:
+    def _set_tip(self, tip: int, values: AnyArray) -> None:
         self._tips[tip] = values
         for block in self._open or ():
             own = values[block.patterns]
@@ -296,7 +291,7 @@ class Buffers:
                 shape = len(own), self.category_count, self.state_count
                 block.write(tip, np.broadcast_to(own[:, None], shape).astype(np.float64))
 
-    def set_partials(self, buffer_index: int, partials: npt.ArrayLike) -> None:
+    def set_partials(self, buffer_index: int, partials: ArrayLike) -> None:
         """Set partials (category_count, n_patterns, state_count)."""
         buffer = self._index("buffer", buffer_index)
         shape = self.category_count, self.pattern_count, self.state_count
@@ -316,13 +311,13 @@ class Buffers:
             values *= np.exp(self.get_scale_factors(scale_index))[:, None, None]
         return values.swapaxes(0, 1).copy()
 
-    def set_pattern_weights(self, weights: npt.ArrayLike) -> None:
+    def set_pattern_weights(self, weights: ArrayLike) -> None:
         """Set how often each pattern occurs, (n_patterns,)."""
         self._pattern_weights = check_array("pattern weights", weights, (self.pattern_count,))
         for block in self._open or ():
             block.engine.set_weights(self._pattern_weights[block.patterns])
 
-    def set_pattern_partitions(self, partition_count: int, partitions: npt.ArrayLike) -> None:
+    def set_pattern_partitions(self, partition_count: int, partitions: ArrayLike) -> None:
         """Set the partition of each pattern, (n_patterns,); partials and scale factors are lost."""
         given = check_indices("partition", partitions, partition_count)
         if len(given) != self.pattern_count:
@@ -332,7 +327,7 @@ class Buffers:
         self._close_engines()
         self._partition_of, self._counts["partition"] = given, partition_count
 
-    def set_root_pre_partials(self, buffer_indices: npt.ArrayLike, state_frequencies_indices: npt.ArrayLike) -> None:
+    def set_root_pre_partials(self, buffer_indices: ArrayLike, state_frequencies_indices: ArrayLike) -> None:
         """Set the partials above a root to its state frequencies."""
         buffers = self._indices("buffer", buffer_indices)
         shape = self.category_count, self.pattern_count, self.state_count
@@ -344,15 +339,15 @@ class Buffers:
 
     # --- operations -----------------------------------------------------------------------------------------
 
-    def update_partials(self, operations: npt.ArrayLike, cumulative_scale_index: int = NONE) -> None:
+    def update_partials(self, operations: ArrayLike, cumulative_scale_index: int = NONE) -> None:
         """Compute partials by operations (n, 7), one after another; see `codes.OPERATION_WORDS`."""
         self._update(operations, cumulative_scale_index)
 
-    def update_partials_by_partition(self, operations: npt.ArrayLike) -> None:
+    def update_partials_by_partition(self, operations: ArrayLike) -> None:
         """Compute partials of single partitions by operations (n, 9); see `codes.PARTITION_OPERATION_WORDS`."""
         self._update(operations)
 
-    def update_pre_partials(self, operations: npt.ArrayLike, cumulative_scale_index: int = NONE) -> None:
+    def update_pre_partials(self, operations: ArrayLike, cumulative_scale_index: int = NONE) -> None:
         """Compute partials above nodes, at the lower end of a node's edge (Ji et al. 2020; Gangavarapu et al. 2024).
 
         In an operation (n, 7) the first child is the pre-order buffer of the node above and its matrix that of the
@@ -360,11 +355,11 @@ class Buffers:
         """
         self._update(operations, cumulative_scale_index, pre_order=True)
 
-    def update_pre_partials_by_partition(self, operations: npt.ArrayLike) -> None:
+    def update_pre_partials_by_partition(self, operations: ArrayLike) -> None:
         """The same for single partitions, by operations (n, 9); see `codes.PARTITION_OPERATION_WORDS`."""
         self._update(operations, pre_order=True)
 
-    def _update(self, operations: npt.ArrayLike, total: int | None = None, pre_order: bool = False) -> None:
+    def _update(self, operations: ArrayLike, total: int | None = None, pre_order: bool = False) -> None:
         """Run operations (n, 7) that accumulate in the scale buffer `total`, or (n, 9) with one and a partition each.
 
         Those of a pre-order need the transposes of the matrices of nodes' own edges.
@@ -394,7 +389,7 @@ class Buffers:
             if len(rows[own]):
                 block.update(rows[own].tolist(), totals[own].tolist(), pre_order)
 
-    def wait_for_partials(self, buffer_indices: npt.ArrayLike) -> None:
+    def wait_for_partials(self, buffer_indices: ArrayLike) -> None:
         """Wait until the partials that have been asked for are there."""
         self._indices("buffer", buffer_indices)
         for block in self._open or ():
@@ -403,18 +398,18 @@ class Buffers:
     # --- scale buffers: logarithms of factors, pattern by pattern -------------------------------------------
 
     def accumulate_scale_factors(
-        self, scale_indices: npt.ArrayLike, cumulative_scale_index: int, partition: int | None = None
+        self, scale_indices: ArrayLike, cumulative_scale_index: int, partition: int | None = None
     ) -> None:
         """Add buffers to a cumulative one, only of a partition if one is given."""
         self._add(Step.ADD, scale_indices, cumulative_scale_index, partition)
 
     def remove_scale_factors(
-        self, scale_indices: npt.ArrayLike, cumulative_scale_index: int, partition: int | None = None
+        self, scale_indices: ArrayLike, cumulative_scale_index: int, partition: int | None = None
     ) -> None:
         """Take buffers off a cumulative one, only of a partition if one is given."""
         self._add(Step.SUBTRACT, scale_indices, cumulative_scale_index, partition)
 
-    def _add(self, kind: int, scale_indices: npt.ArrayLike, total: int, partition: int | None) -> None:
+    def _add(self, kind: int, scale_indices: ArrayLike, total: int, partition: int | None) -> None:
         indices, to = self._indices("scale buffer", scale_indices).tolist(), self._index("scale buffer", total)
         for block in self._blocks(partition):
             block.add_scales(kind, indices, to)

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 
 import numpy as np
-import numpy.typing as npt
 
-from plltool.arrays import FloatArray, IndexArray
+from plltool.arrays import ArrayLike, FloatArray, IndexArray
 from plltool.constants import VERSION
 from plltool.engine.opencl.device import Device, list_devices
 from plltool.engine.opencl.device_faults import find_fault
@@ -71,7 +70,7 @@ def check_index(what: str, index: int, count: int) -> int:
     return int(index)
 
 
-def check_whole(what: str, values: npt.ArrayLike) -> IndexArray:
+def check_whole(what: str, values: ArrayLike) -> IndexArray:
     """The numbers (n,), flattened; OUT_OF_RANGE unless they are whole."""
     if isinstance(values, np.ndarray) and values.dtype.kind == "i":
         return values.ravel().astype(np.intp)
@@ -84,7 +83,7 @@ def check_whole(what: str, values: npt.ArrayLike) -> IndexArray:
     return found.astype(np.intp)
 
 
-def check_indices(what: str, indices: npt.ArrayLike, count: int, optional: bool = False) -> IndexArray:
+def check_indices(what: str, indices: ArrayLike, count: int, optional: bool = False) -> IndexArray:
     """The indices (n,); OUT_OF_RANGE unless each is one of `count`, or NONE where it is `optional`."""
     found = check_whole(what, indices)
     wrong = (found >= count) | (found < (NONE if optional else 0))
@@ -102,7 +101,7 @@ def check_same_length(lists: Iterable[tuple[str, Sized]]) -> int:
     return len(values)
 
 
-def check_array(what: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
+def check_array(what: str, values: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
     """A copy of the values as float64 of this shape, which they may also come flattened in."""
     try:
         found = np.array(values, dtype=np.float64)

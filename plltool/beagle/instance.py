@@ -5,9 +5,8 @@ from functools import cache
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
-from plltool.arrays import FloatArray, IndexArray
+from plltool.arrays import ArrayLike, FloatArray, IndexArray
 from plltool.beagle.buffers import Buffers
 from plltool.beagle.codes import (
     NONE,
@@ -102,10 +101,10 @@ class Instance(Buffers):
 
     def calculate_root_log_likelihoods(
         self,
-        buffer_indices: npt.ArrayLike,
-        category_weights_indices: npt.ArrayLike,
-        state_frequencies_indices: npt.ArrayLike,
-        cumulative_scale_indices: npt.ArrayLike,
+        buffer_indices: ArrayLike,
+        category_weights_indices: ArrayLike,
+        state_frequencies_indices: ArrayLike,
+        cumulative_scale_indices: ArrayLike,
     ) -> float | None:
         """lnL from partials at the root."""
         model = category_weights_indices, state_frequencies_indices, cumulative_scale_indices
@@ -114,11 +113,11 @@ class Instance(Buffers):
 
     def calculate_root_log_likelihoods_by_partition(
         self,
-        buffer_indices: npt.ArrayLike,
-        category_weights_indices: npt.ArrayLike,
-        state_frequencies_indices: npt.ArrayLike,
-        cumulative_scale_indices: npt.ArrayLike,
-        partition_indices: npt.ArrayLike,
+        buffer_indices: ArrayLike,
+        category_weights_indices: ArrayLike,
+        state_frequencies_indices: ArrayLike,
+        cumulative_scale_indices: ArrayLike,
+        partition_indices: ArrayLike,
         count: int = 1,
     ) -> tuple[FloatArray, float]:
         """lnL of each partition named, and their sum; indices are for all partitions, `count` times over."""
@@ -128,14 +127,14 @@ class Instance(Buffers):
 
     def calculate_edge_log_likelihoods(
         self,
-        parent_buffer_indices: npt.ArrayLike,
-        child_buffer_indices: npt.ArrayLike,
-        probability_indices: npt.ArrayLike,
-        first_derivative_indices: npt.ArrayLike | None,
-        second_derivative_indices: npt.ArrayLike | None,
-        category_weights_indices: npt.ArrayLike,
-        state_frequencies_indices: npt.ArrayLike,
-        cumulative_scale_indices: npt.ArrayLike,
+        parent_buffer_indices: ArrayLike,
+        child_buffer_indices: ArrayLike,
+        probability_indices: ArrayLike,
+        first_derivative_indices: ArrayLike | None,
+        second_derivative_indices: ArrayLike | None,
+        category_weights_indices: ArrayLike,
+        state_frequencies_indices: ArrayLike,
+        cumulative_scale_indices: ArrayLike,
     ) -> tuple[float, ...] | None:
         """lnL across an edge, and as many derivatives in its length as there are matrices for: (lnL, d1, d2)."""
         matrices = [probability_indices, first_derivative_indices, second_derivative_indices]
@@ -147,15 +146,15 @@ class Instance(Buffers):
 
     def calculate_edge_log_likelihoods_by_partition(
         self,
-        parent_buffer_indices: npt.ArrayLike,
-        child_buffer_indices: npt.ArrayLike,
-        probability_indices: npt.ArrayLike,
-        first_derivative_indices: npt.ArrayLike | None,
-        second_derivative_indices: npt.ArrayLike | None,
-        category_weights_indices: npt.ArrayLike,
-        state_frequencies_indices: npt.ArrayLike,
-        cumulative_scale_indices: npt.ArrayLike,
-        partition_indices: npt.ArrayLike,
+        parent_buffer_indices: ArrayLike,
+        child_buffer_indices: ArrayLike,
+        probability_indices: ArrayLike,
+        first_derivative_indices: ArrayLike | None,
+        second_derivative_indices: ArrayLike | None,
+        category_weights_indices: ArrayLike,
+        state_frequencies_indices: ArrayLike,
+        cumulative_scale_indices: ArrayLike,
+        partition_indices: ArrayLike,
         count: int = 1,
     ) -> tuple[FloatArray, FloatArray]:
         """(n_partitions, k) lnL and derivatives of each partition named, and their sums (k,)."""
@@ -167,10 +166,10 @@ class Instance(Buffers):
 
     def calculate_edge_derivatives(
         self,
-        post_buffer_indices: npt.ArrayLike,
-        pre_buffer_indices: npt.ArrayLike,
-        derivative_matrix_indices: npt.ArrayLike,
-        category_weights_indices: npt.ArrayLike,
+        post_buffer_indices: ArrayLike,
+        pre_buffer_indices: ArrayLike,
+        derivative_matrix_indices: ArrayLike,
+        category_weights_indices: ArrayLike,
         want_sites: bool = True,
     ) -> tuple[FloatArray | None, FloatArray, FloatArray]:
         """Derivatives of lnL in the lengths of edges, from partials below and above (Ji et al. 2020).
@@ -202,11 +201,11 @@ class Instance(Buffers):
 
     def calculate_cross_product_derivative(
         self,
-        post_buffer_indices: npt.ArrayLike,
-        pre_buffer_indices: npt.ArrayLike,
-        category_rates_indices: npt.ArrayLike,
-        category_weights_indices: npt.ArrayLike,
-        edge_lengths: npt.ArrayLike,
+        post_buffer_indices: ArrayLike,
+        pre_buffer_indices: ArrayLike,
+        category_rates_indices: ArrayLike,
+        category_weights_indices: ArrayLike,
+        edge_lengths: ArrayLike,
     ) -> FloatArray:
         """(S, S) sums over edges, patterns and categories of rate * length * pre_i * post_j, over the likelihood.
 
@@ -275,10 +274,10 @@ class Instance(Buffers):
 
     def _ask(
         self,
-        ends: Sequence[npt.ArrayLike],
-        matrices: Sequence[npt.ArrayLike | None],
-        model: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike],
-        partitions: npt.ArrayLike | None = None,
+        ends: Sequence[ArrayLike],
+        matrices: Sequence[ArrayLike | None],
+        model: tuple[ArrayLike, ArrayLike, ArrayLike],
+        partitions: ArrayLike | None = None,
         count: int = 1,
     ) -> None:
         """Ask for sets of buffers, of all partitions or of those named; the answer comes when it is its turn.
@@ -313,7 +312,7 @@ class Instance(Buffers):
         self._asked, self._wait = blocks, cache(lambda: np.array([sums() for sums in pending]))
 
     def _rows(
-        self, ends: Sequence[npt.ArrayLike], weights: npt.ArrayLike, frequencies: npt.ArrayLike, scales: npt.ArrayLike
+        self, ends: Sequence[ArrayLike], weights: ArrayLike, frequencies: ArrayLike, scales: ArrayLike
     ) -> IndexArray:
         """(n, k) the buffers, category weights, frequencies and scale buffer of each set."""
         lists = [self._indices("buffer", own) for own in ends]

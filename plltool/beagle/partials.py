@@ -10,9 +10,8 @@ by steps (`contract.StepWord`), so that none of them has to come to the host.
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from plltool.arrays import FloatArray, IndexArray, slices
+from plltool.arrays import FloatArray, IndexArray, IntArray, WholeArray, slices
 from plltool.beagle.codes import NONE, BeagleError, Code
 from plltool.engine import program as prog
 from plltool.engine.buffers import AnyBuffers, Pending
@@ -46,7 +45,7 @@ class PatternBlock:
 
     # --- buffers --------------------------------------------------------------------------------------------
 
-    def set_states(self, tip: int, states: npt.NDArray[np.integer]) -> None:
+    def set_states(self, tip: int, states: WholeArray) -> None:
         """Give a tip states (n,)."""
         slot = self._operands.get(tip, NONE)
         if slot >= 0:
@@ -205,7 +204,7 @@ class PatternBlock:
             self.engine.make(prog.propagate(queries[own, 2], queries[own, 1], matrices[own]))
             self.engine.add_ratios(queries[own], masses[own], own.start, len(ends), wants_sites)
 
-    def queries(self, ends: list[tuple[int, int]]) -> npt.NDArray[np.int32]:
+    def queries(self, ends: list[tuple[int, int]]) -> IntArray:
         """Queries of the ends of edges, without matrices and rows of logarithms."""
         rows = [(self._operand(upper), self._operand(lower), *[NONE] * 4) for upper, lower in ends]
         return np.array(rows, dtype=np.int32).reshape(-1, 6)

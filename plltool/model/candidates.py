@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
 from plltool.alignment.spaces import STANDARD_CODE, genetic_code_of
 from plltool.alignment.states import MULTISTATE, StateSpace
-from plltool.arrays import FloatArray, IndexArray, likelihood_weights
+from plltool.arrays import ArrayLike, FloatArray, IndexArray, likelihood_weights
 from plltool.constants import MAX_RATE_CATEGORIES
 from plltool.errors import InputError
 from plltool.model import codons, other_data, proteins
@@ -157,7 +156,7 @@ def information_score(criterion: str, lnl: float, n_parameters: int, n_sites: in
     return aic + 2 * n_parameters * (n_parameters + 1) / left if left > 0 else math.inf
 
 
-def score_weights(scores: npt.ArrayLike) -> FloatArray:
+def score_weights(scores: ArrayLike) -> FloatArray:
     """Weights (n,) of sum 1 by the difference to the best score (Burnham & Anderson 2002); NaN if none is finite."""
     values = np.asarray(scores, dtype=np.float64)
     return likelihood_weights(-values / 2) if np.isfinite(values).any() else np.full(len(values), np.nan)

@@ -7,9 +7,8 @@ from operator import is_
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
-from plltool.arrays import FloatArray, IndexArray
+from plltool.arrays import ArrayLike, FloatArray, IndexArray
 from plltool.codec import saved
 from plltool.errors import InputError, shorten, show_name
 from plltool.model import checks, components, mixtures, substitution
@@ -46,7 +45,7 @@ class Model:
     _matrices: FloatArray | None = None
     _mixed: tuple[tuple[Any, ...], tuple[IndexArray, FloatArray, FloatArray, FloatArray]] | None = None
 
-    def __init__(self, spec: ModelSpec, empirical: npt.ArrayLike | None = None, invariable: float | None = None):
+    def __init__(self, spec: ModelSpec, empirical: ArrayLike | None = None, invariable: float | None = None):
         """spec : as `parse_model` returns it.
         empirical : (n_states,) state frequencies of the alignment; needed if the specification asks for them.
         invariable : the share of sites of the alignment that may be invariable; needed with +IC.
@@ -265,7 +264,7 @@ class Model:
             raise InputError(f"model {self.spec.shown} has no invariable sites (+I), so their share cannot be set")
         self.set_sites(replace(self._sites, pinv=checks.check_pinv(value)))
 
-    def set_free_rates(self, rates: npt.ArrayLike, weights: npt.ArrayLike) -> None:
+    def set_free_rates(self, rates: ArrayLike, weights: ArrayLike) -> None:
         """Set the rates and weights of +R, both (n_categories,); rates are scaled to mean 1."""
         given = tuple(np.ravel(rates).tolist()), tuple(np.ravel(weights).tolist())
         n = self._sites.n_categories
@@ -289,7 +288,7 @@ class Model:
         """Rates over sites to try before free groups are optimised for the first time; empty if one start is enough."""
         return self._sites.starts(groups) if self._sites_at_start else []
 
-    def set_exchangeabilities(self, values: npt.ArrayLike) -> None:
+    def set_exchangeabilities(self, values: ArrayLike) -> None:
         """Set the exchangeabilities, (n_pairs,) in the order of ``spec.pairs``; only their ratios matter."""
         pairs, classes = self.spec.pairs, self._design.class_of_pair
         if classes is None:
@@ -313,7 +312,7 @@ class Model:
         rates[self._design.names.index(name)] = value
         self._set_rates(np.array(checks.check_rate_parameters(rates.tolist(), self._design)))
 
-    def set_frequencies(self, values: npt.ArrayLike) -> None:
+    def set_frequencies(self, values: ArrayLike) -> None:
         """Set the frequencies of the states, (n_states,) in the order of ``spec.symbols``."""
         if self.spec.is_directed:
             raise InputError(f"the frequencies of {self.spec.shown} follow from its rates and cannot be set")

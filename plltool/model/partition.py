@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
 from plltool.alignment import spaces
 from plltool.alignment.alignment import Alignment, Sequences, refuse_constant_sites, sort_columns
@@ -20,6 +19,7 @@ from plltool.alignment.states import (
     PHASED_GENOTYPES,
     PROTEIN,
     UNDETERMINED,
+    CodeArray,
     StateSpace,
 )
 from plltool.arrays import FloatArray, IndexArray
@@ -96,7 +96,7 @@ class Dataset:
         codes = [np.vstack([np.full_like(own.codes[:1], own.states.all_states_code), own.codes]) for own in blocks]
         return self.with_rows((ROOT_NAME, *self.names), codes)
 
-    def with_rows(self, names: tuple[str, ...], codes: Sequence[npt.NDArray[np.unsignedinteger]]) -> Self:
+    def with_rows(self, names: tuple[str, ...], codes: Sequence[CodeArray]) -> Self:
         """The same columns of other taxa, whose codes (n_taxa, n_sites) of each part are given."""
         parts = []
         for part, rows in zip(self.parts, codes, strict=True):

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from plltool.alignment.spaces import CODON, genetic_code_of
-from plltool.arrays import FloatArray
+from plltool.arrays import ArrayLike, FloatArray
 from plltool.errors import InputError, show_name
 from plltool.model import codons, mixtures, nucleotides, other_data, proteins
 from plltool.model.checks import Ascertainment, check_frequencies, format_values
@@ -217,7 +216,7 @@ def initial_class_weights(spec: ModelSpec) -> FloatArray:
     return np.array(spec.named.rates.class_weights)
 
 
-def initial_frequencies(spec: ModelSpec, empirical: npt.ArrayLike | None = None) -> FloatArray:
+def initial_frequencies(spec: ModelSpec, empirical: ArrayLike | None = None) -> FloatArray:
     """The start frequencies; equal ones if classes have different frequencies, in a free mixture (n_classes, n_states).
 
     Those of its classes that are optimised start apart.

@@ -4,12 +4,11 @@ import math
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 
-from plltool.arrays import FloatArray, IndexArray
+from plltool.arrays import ArrayLike, FloatArray, IndexArray
 
 
-def exchangeability_matrix(exchangeabilities: npt.ArrayLike) -> FloatArray:
+def exchangeability_matrix(exchangeabilities: ArrayLike) -> FloatArray:
     """Symmetric matrices (..., S, S), 0 on the diagonal, from exchangeabilities (..., S (S - 1) / 2) by rows."""
     values = np.asarray(exchangeabilities, dtype=np.float64)
     n_states = (1 + math.isqrt(1 + 8 * values.shape[-1])) // 2

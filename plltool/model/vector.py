@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from plltool import constants
-from plltool.arrays import FloatArray
+from plltool.arrays import ArrayLike, FloatArray
 from plltool.errors import InputError, show_name
 from plltool.model.components import on_share, partners
 from plltool.model.model import CATEGORIES, GROUPS, SCALER, Model
@@ -44,7 +43,7 @@ def get_bounds(model: Model, names: Iterable[str] | None = None) -> list[tuple[f
     return [(low, high) for rows in limits for low, high in rows]
 
 
-def set_vector(model: Model, vector: npt.ArrayLike, names: Iterable[str] | None = None) -> None:
+def set_vector(model: Model, vector: ArrayLike, names: Iterable[str] | None = None) -> None:
     """Set the free parameters of a model from `get_vector` with the same `names`; elements are moved within bounds.
 
     `get_vector` returns the elements again up to rounding; to undo exactly, keep a copy of the model.
@@ -252,7 +251,7 @@ class Parameters(ABC):
         "frequencies", "FloatArray", "One per state, in the order of ``model.spec.symbols`` (DNA: A C G T)."
     )
 
-    def set_free_rates(self, rates: npt.ArrayLike, weights: npt.ArrayLike) -> None:
+    def set_free_rates(self, rates: ArrayLike, weights: ArrayLike) -> None:
         """Set the rates and weights of +R, both (n_categories,); rates are scaled to mean 1."""
         self._the_model().set_free_rates(rates, weights)
         self._model_changed()

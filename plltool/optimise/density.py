@@ -9,9 +9,8 @@ from collections.abc import Collection
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
-from plltool.arrays import BoolArray, FloatArray, IndexArray
+from plltool.arrays import ArrayLike, BoolArray, FloatArray, IndexArray
 from plltool.constants import COLLAPSE_LENGTH, ERROR_STEP, MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.engine.base import NotFiniteError
 from plltool.errors import EngineError, InputError
@@ -71,7 +70,7 @@ class Coordinates:
             names += [f"{prefix}{group} {k}" for group in groups for k in range(len(model.ratios(group)))]
         return names
 
-    def check(self, vector: npt.ArrayLike) -> FloatArray:
+    def check(self, vector: ArrayLike) -> FloatArray:
         """The vector (n,) as an array; InputError if it has another shape or an element is no number."""
         try:
             values = np.asarray(vector, dtype=np.float64)
@@ -85,7 +84,7 @@ class Coordinates:
             raise InputError(f"element {bad[0]} of the vector: found nan, expected a number")
         return values
 
-    def outside(self, vector: FloatArray) -> npt.NDArray[np.intp]:
+    def outside(self, vector: FloatArray) -> IndexArray:
         """The elements that are not within their bounds, rounding aside."""
         low, high = self.bounds.T
         return np.flatnonzero((vector < low - BOUND_TOLERANCE) | (vector > high + BOUND_TOLERANCE))
@@ -173,7 +172,7 @@ class Density:
         """
         return Coordinates(self._likelihood, lengths, model).get()
 
-    def set_vector(self, vector: npt.ArrayLike, lengths: bool = True, model: bool = True) -> None:
+    def set_vector(self, vector: ArrayLike, lengths: bool = True, model: bool = True) -> None:
         """Set lengths and parameters from a vector; InputError for another size, or an element out of bounds."""
         coordinates = Coordinates(self._likelihood, lengths, model)
         values = coordinates.check(vector)
@@ -201,7 +200,7 @@ class Density:
         """
         return Coordinates(self._likelihood, lengths, model).slopes()[1]
 
-    def hessian_vector(self, direction: npt.ArrayLike, lengths: bool = True, model: bool = True) -> FloatArray:
+    def hessian_vector(self, direction: ArrayLike, lengths: bool = True, model: bool = True) -> FloatArray:
         """The second derivatives of lnL in the elements of `vector`, times a direction (n,): (n,).
 
         A central difference of `gradient` along the direction, in double precision exact to about 1e-4 of its largest
@@ -237,7 +236,7 @@ class Density:
             likelihood.restore(before)
         return (slopes[0] - slopes[1]) * (largest / RIDGE_STEP / (ends[0] - ends[1]))
 
-    def log_density(self, vector: npt.ArrayLike, lengths: bool = True, model: bool = True) -> float:
+    def log_density(self, vector: ArrayLike, lengths: bool = True, model: bool = True) -> float:
         """lnL at a vector, where the likelihood then stays; -inf out of bounds, or where a site has likelihood 0.
 
         Out of bounds the likelihood stays where it was. This is the density of the data alone: a prior, and the
@@ -253,9 +252,7 @@ class Density:
         except NotFiniteError:
             return -np.inf
 
-    def value_and_grad(
-        self, vector: npt.ArrayLike, lengths: bool = True, model: bool = True
-    ) -> tuple[float, FloatArray]:
+    def value_and_grad(self, vector: ArrayLike, lengths: bool = True, model: bool = True) -> tuple[float, FloatArray]:
         """`log_density` and its gradient (n,) at a vector; the gradient is 0 where the density is -inf."""
         coordinates = Coordinates(self._likelihood, lengths, model)
         values = coordinates.check(vector)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import BoolArray, FloatArray, IndexArray, IntArray
+from plltool.arrays import ArrayLike, BoolArray, FloatArray, IndexArray, IntArray
 from plltool.engine import program as prog
 from plltool.engine.contract import DERIVATIVE_VALUES, INSTRUCTION_WORDS, InstructionWord
 from plltool.engine.layout import Layout
@@ -349,7 +349,7 @@ class TreeLikelihood:
             masses.append(row[len(row) - n_masses :].reshape(shape))
         return np.array([row[0] for row in values]), matrices, masses
 
-    def all_derivatives(self, lengths: npt.ArrayLike | None = None) -> tuple[FloatArray, FloatArray]:
+    def all_derivatives(self, lengths: ArrayLike | None = None) -> tuple[FloatArray, FloatArray]:
         """lnL, and first and second derivatives in all branch lengths, at `lengths`, by default the tree's; one launch.
 
         Returns lnL (), or (n_parts,) where parts have lengths of their own, and slopes (n_edges, 2) or (n_edges,

@@ -5,11 +5,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from plltool.alignment.patterns import Patterns, invariable_columns
 from plltool.alignment.states import CodeArray, GradedSpace, StateSpace
-from plltool.arrays import IndexArray
+from plltool.arrays import AnyArray, IndexArray
 from plltool.constants import MASK_STATES
 from plltool.engine import several
 from plltool.engine.base import Engine, EngineData
@@ -31,7 +30,7 @@ SCREENING_SIZE = 2000  # patterns times states from which a search has a screen:
 _MEASURED: dict[tuple[Hardware, int], tuple[float, ...]] = {}  # shares of devices, by the number of states
 
 
-def state_sets(states: StateSpace, n_states: int) -> npt.NDArray[np.generic] | None:
+def state_sets(states: StateSpace, n_states: int) -> AnyArray | None:
     """The table of state sets that the codes index, as an engine takes it; None where codes are bit masks.
 
     A process with `n_states`, several times those of the data, has a copy of each set for each of its hidden states.

@@ -8,13 +8,13 @@ from os import PathLike, fspath
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from plltool.alignment.alignment import Sequences, refuse_constant_sites
 from plltool.alignment.facts import may_be_invariable
 from plltool.alignment.patterns import empirical_frequencies
 from plltool.alignment.spaces import CODON, detect_states, genetic_code_of
 from plltool.alignment.states import StateSpace
+from plltool.arrays import ArrayLike
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_MODELS, LINKAGES, ROOT_NAME, SCALED
 from plltool.errors import InputError, check_one_of, list_names, shorten, show_name
 from plltool.io.alignment_reader import read_alignment
@@ -39,7 +39,7 @@ GAPS = b"-?"  # of which a taxon that a part lacks has nothing else there
 AlignmentLike: TypeAlias = str | PathLike[str] | Sequences | Dataset | AlignmentObject
 TreeLike: TypeAlias = str | PathLike[str] | Tree | TreeObject
 TreesLike: TypeAlias = str | PathLike[str] | Sequence[TreeLike] | TreeSet
-FrequenciesLike: TypeAlias = str | PathLike[str] | npt.ArrayLike
+FrequenciesLike: TypeAlias = str | PathLike[str] | ArrayLike
 ModelLike: TypeAlias = str | PathLike[str] | ModelSpec | Model | Sequence[Model]
 
 

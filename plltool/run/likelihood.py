@@ -8,9 +8,8 @@ from functools import partial
 from typing import Unpack
 
 import numpy as np
-import numpy.typing as npt
 
-from plltool.arrays import FloatArray, IndexArray
+from plltool.arrays import ArrayLike, FloatArray, IndexArray
 from plltool.constants import (
     ALRT_KINDS,
     ALRT_REPLICATES,
@@ -175,7 +174,7 @@ class Likelihood(Parameters, Density):
         return self._tree.lengths.copy()
 
     @lengths.setter
-    def lengths(self, values: npt.ArrayLike) -> None:
+    def lengths(self, values: ArrayLike) -> None:
         lengths = np.asarray(values, dtype=np.float64)
         if lengths.shape != self._tree.lengths.shape:
             expected = " x ".join(map(str, self._tree.lengths.shape))

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from plltool.alignment.patterns import Patterns
-from plltool.arrays import FloatArray
+from plltool.arrays import AnyArray, FloatArray
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, UNLINKED
 from plltool.errors import InputError, check_least, list_names
 from plltool.model.model import Model
@@ -136,6 +135,6 @@ def describe_constraint(constraint: Constraint | None) -> dict[str, Any]:
     return {"constraint": digest}
 
 
-def _digest_arrays(*arrays: npt.NDArray[Any]) -> str:
+def _digest_arrays(*arrays: AnyArray) -> str:
     content = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
     return hashlib.sha256(content).hexdigest()[:DIGEST_LETTERS]

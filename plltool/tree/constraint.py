@@ -12,12 +12,10 @@ over the tree find all of this, so the work is linear.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from plltool.arrays import BoolArray, IntArray
+from plltool.arrays import AnyArray, ArrayLike, BoolArray, IntArray
 from plltool.constants import NO_NODE
 from plltool.tree.moves import attach_tip, resolve_nodes
 from plltool.tree.rooted_nodes import preorder
@@ -107,7 +105,7 @@ class Constraint:
         return sorted(order, key=kinds.tolist().__getitem__)
 
 
-def make_constraint(names: Sequence[str], branches: npt.ArrayLike, taxa: Mapping[int, int]) -> Constraint | None:
+def make_constraint(names: Sequence[str], branches: ArrayLike, taxa: Mapping[int, int]) -> Constraint | None:
     """The constraint given by the branches (n, 2) of an unrooted tree; None if it has no inner branch.
 
     `names` are all taxa, `taxa` the tips that are members, and their numbers in `names`; other tips are left out, and
@@ -217,7 +215,7 @@ class Regions:
         is_tip[constraint.tips[constraint.tips != NO_NODE]] = True
         self.homes[is_free | is_tip[self.homes]] = ANYWHERE
 
-    def admit(self, homes: npt.NDArray[Any], branches: npt.NDArray[Any]) -> BoolArray:
+    def admit(self, homes: AnyArray, branches: AnyArray) -> BoolArray:
         """Mask (n,): whether subtrees with these `homes` (n,) may move into `branches` (n,)."""
         sides = self.sides[branches]
         return (homes == ANYWHERE) | (sides[:, 0] == homes) | (sides[:, 1] == homes)

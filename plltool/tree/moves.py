@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from plltool.arrays import FloatArray, IntArray
+from plltool.arrays import ArrayLike, FloatArray, IntArray
 from plltool.constants import MIN_BRANCH_LENGTH, NO_NODE
 from plltool.errors import InputError
 from plltool.tree.topology import Tree
@@ -130,7 +129,7 @@ def subtree_contains(tree: Tree, root: int, parent: int, edge: int) -> bool:
 
 
 def prune_regraft(
-    tree: Tree, joint: int, subtree: int, target: int, healed: npt.ArrayLike, lengths: Sequence[npt.ArrayLike]
+    tree: Tree, joint: int, subtree: int, target: int, healed: ArrayLike, lengths: Sequence[ArrayLike]
 ) -> Undo | None:
     """Prune the subtree at `subtree` with its carrier, the inner node `joint`, and regraft it into branch `target`.
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from plltool.arrays import FloatArray, IntArray
+from plltool.arrays import FloatArray, IntArray, WholeArray
 from plltool.constants import NO_NODE
 from plltool.errors import count
 
@@ -164,7 +163,7 @@ class UnrootedNodes:
         return made
 
 
-def preorder(ends: npt.NDArray[np.integer], root: int) -> list[tuple[int, int, int]]:
+def preorder(ends: WholeArray, root: int) -> list[tuple[int, int, int]]:
     """(node, parent, branch) of every node but `root` of a tree of branches (n, 2), at each node in their order."""
     links: dict[int, list[tuple[int, int]]] = {}  # (other end, branch) of the branches at each node
     for branch, (a, b) in enumerate(ends.tolist()):

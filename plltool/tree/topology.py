@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from plltool.arrays import BoolArray, FloatArray, IntArray
+from plltool.arrays import ArrayLike, BoolArray, FloatArray, IntArray
 from plltool.codec import saved
 from plltool.constants import DEFAULT_BRANCH_LENGTH, MIN_BRANCH_LENGTH, NO_NODE, ROOT_NAME
 from plltool.errors import InputError
@@ -56,7 +55,7 @@ class Tree:
         self.lengths = lengths
 
     @classmethod
-    def from_edges(cls, names: Sequence[str], ends: npt.ArrayLike, lengths: npt.ArrayLike | None = None) -> Tree:
+    def from_edges(cls, names: Sequence[str], ends: ArrayLike, lengths: ArrayLike | None = None) -> Tree:
         """Build a tree from n_taxa >= 3 names and the two nodes (2 n_taxa - 3, 2) of each branch; tip i is node i.
 
         Without `lengths` (2 n_taxa - 3,) all have the default one. Raises InputError if the branches do not form an

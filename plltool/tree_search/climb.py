@@ -9,9 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from plltool.arrays import BoolArray, FloatArray, IndexArray, distinct
+from plltool.arrays import BoolArray, FloatArray, IndexArray, WholeArray, distinct
 from plltool.constants import NO_NODE
 from plltool.errors import EngineError
 from plltool.optimise.lengths import smooth
@@ -116,7 +115,7 @@ def apply_moves(
     return applied
 
 
-def nodes_near(tree: Tree, nodes: npt.NDArray[np.integer], distance: int) -> BoolArray:
+def nodes_near(tree: Tree, nodes: WholeArray, distance: int) -> BoolArray:
     """Mask (n_nodes,) of the nodes at most `distance` branches from any of `nodes`."""
     near = np.zeros(tree.n_nodes, dtype=bool)
     near[nodes] = True

@@ -14,9 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from plltool.arrays import BoolArray, FloatArray, IndexArray, IntArray, slices
+from plltool.arrays import BoolArray, FloatArray, IndexArray, IntArray, WholeArray, slices
 from plltool.constants import MAX_BACKTRACKS, MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.engine import program as prog
 from plltool.engine.contract import TRIPLET_VALUES
@@ -118,7 +117,7 @@ def prepare_insertions(
     return prepared, operands, up
 
 
-def join(clas: Clas, operands: npt.NDArray[np.integer], lengths: FloatArray, up: BoolArray | None = None) -> FloatArray:
+def join(clas: Clas, operands: WholeArray, lengths: FloatArray, up: BoolArray | None = None) -> FloatArray:
     """Values (n, [n_parts,] 10) of TRIPLETs at nodes where operands (n, 3) meet, with lengths (n, [n_parts,] 3).
 
     `up` (n, 3) are the operands that lie towards a root; by default none does.
@@ -213,7 +212,7 @@ class _Quartets:
         return _Quartets(operands, up, np.repeat(self.divided, len(INTERCHANGES)))
 
 
-def neighbour_sites(likelihood: TreeLikelihood, branches: npt.NDArray[np.integer]) -> FloatArray:
+def neighbour_sites(likelihood: TreeLikelihood, branches: WholeArray) -> FloatArray:
     """lnL of each pattern on the two interchanges of each inner branch, with the lengths around it optimised.
 
     The tree is not changed. Each launch takes half as many interchanges as there are scratch slots. Of the two branches
@@ -240,7 +239,7 @@ def interchange(tree: Tree, branch: int, which: int) -> Tree:
     return made
 
 
-def _find_quartets(likelihood: TreeLikelihood, branches: npt.NDArray[np.integer]) -> tuple[_Quartets, FloatArray]:
+def _find_quartets(likelihood: TreeLikelihood, branches: WholeArray) -> tuple[_Quartets, FloatArray]:
     """What is around each branch, and the lengths (n, [n_parts,] 7) in the places above."""
     tree, view = likelihood.tree, likelihood.view
     nodes, beyond = tree.ends[branches], tree.ends[branches, ::-1]

@@ -13,19 +13,18 @@ subtrees go side by side.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import FloatArray, IndexArray, IntArray
+from plltool.arrays import AnyArray, FloatArray, IndexArray, IntArray
 from plltool.constants import NO_NODE
 from plltool.errors import InputError
 from plltool.tree.constraint import Constraint, Growth, Regions
 from plltool.tree.moves import attach_tip
 from plltool.tree.topology import Tree
 
-CodeArray = npt.NDArray[Any]  # of unsigned integers, or beyond 64 states of Python's
+CodeArray = AnyArray  # of unsigned integers, or beyond 64 states of Python's
 PlaneArray = npt.NDArray[np.uint64]
 
 SITES_PER_WORD = 64

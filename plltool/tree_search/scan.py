@@ -12,9 +12,8 @@ from dataclasses import dataclass, fields
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from plltool.arrays import BoolArray, FloatArray, IndexArray, IntArray
+from plltool.arrays import BoolArray, FloatArray, IndexArray, IntArray, WholeArray
 from plltool.constants import MAX_RADIUS, SCAN_VALUES_PER_LAUNCH
 from plltool.engine import program as prog
 from plltool.engine.contract import Opcode
@@ -78,7 +77,7 @@ class Steps:
 
 STEP_COLUMNS = tuple(field.name for field in fields(Steps) if field.name not in ("prunes", "scores", "typical_loss"))
 Columns = dict[str, IndexArray]
-Joints: TypeAlias = npt.NDArray[np.integer] | None  # inner nodes whose subtrees move; None for all
+Joints: TypeAlias = WholeArray | None  # inner nodes whose subtrees move; None for all
 
 
 def all_prunes(likelihood: TreeLikelihood, joints: Joints = None) -> Prunes:

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
-from plltool.arrays import FloatArray, IndexArray
+from plltool.arrays import AnyArray, FloatArray, IndexArray
 from plltool.codec import saved
 from plltool.constants import PERTURB
 from plltool.model.model import Model
@@ -29,7 +28,7 @@ from plltool.tree.topology import Tree
 KH_QUANTILE = 1.645  # of the standard normal distribution: gains with a one-sided p-value below 5 % count
 RF_SHARE = 0.01  # of the inner branches that a stage of a climb must change (RAxML's -D)
 
-Memory = npt.NDArray[Any]
+Memory = AnyArray
 
 
 def says_enough(rule: str, likelihood: TreeLikelihood, before: Memory | None) -> tuple[bool, Memory | None]:

@@ -21,10 +21,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from plltool.alignment.patterns import Urn, batches, resample_once
-from plltool.arrays import FloatArray, IndexArray, slices
+from plltool.arrays import AnyArray, FloatArray, IndexArray, slices
 from plltool.codec import saved
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
@@ -41,7 +40,7 @@ from plltool.tree_search.stages import NNI_EPSILON, STAGE_EPSILON
 RELL_TIE = 0.5  # lnL within which trees are equally good (Hoang et al. 2018)
 RELL_CHUNK = 4096  # patterns whose weights are converted to doubles at once
 
-WeightArray = npt.NDArray[Any]  # uint16, or wider where parts have more sites
+WeightArray = AnyArray  # uint16, or wider where parts have more sites
 
 KEY_BYTES = 16  # length of a topology's digest
 

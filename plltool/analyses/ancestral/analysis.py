@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
-import numpy.typing as npt
 
 from plltool.alignment.patterns import Patterns, batches
 from plltool.alignment.states import join_cells, spell
@@ -75,7 +74,7 @@ def _trace(tree: Tree, changes: FloatArray, mass: FloatArray, tips: FloatArray) 
             choices[node, :, state] = options.argmax(axis=1)
             values[parent, :, state] += options.max(axis=1)
     at_root = values[root] + mass
-    found: npt.NDArray[np.intp] = np.empty((tree.n_nodes, n_patterns), dtype=np.intp)
+    found: IndexArray = np.empty((tree.n_nodes, n_patterns), dtype=np.intp)
     found[root] = at_root.argmax(axis=1)
     for node, parent, _ in visits:
         found[node] = choices[node, np.arange(n_patterns), found[parent]]

@@ -5,9 +5,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from plltool.arrays import FloatArray, IndexArray
+from plltool.arrays import ArrayLike, BoolArray, FloatArray, IndexArray
 from plltool.constants import MAX_ALPHA, MAX_EXCHANGEABILITY, MIN_EXCHANGEABILITY, MIN_PINV, START_ALPHAS, START_PINVS
 from plltool.model.model import Model
 from plltool.model.rates import SiteRates
@@ -28,7 +27,7 @@ class Start(NamedTuple):
     factor: float = 1.0
 
 
-def carry_over(source: Model, spec: ModelSpec, empirical: npt.ArrayLike | None, exact: bool = False) -> list[Start]:
+def carry_over(source: Model, spec: ModelSpec, empirical: ArrayLike | None, exact: bool = False) -> list[Start]:
     """The starts of a model from the values of another one; none if its rates over sites do not lead to the new ones.
 
     `empirical` (n_states,) are state frequencies of the data. If `exact`, there is only the start that describes the
@@ -93,7 +92,7 @@ def _with_rate_parameters(source: Model, model: Model) -> list[Model]:
     return [model, other]
 
 
-def _odds(changes: FloatArray, concerned: npt.NDArray[np.bool_]) -> float:
+def _odds(changes: FloatArray, concerned: BoolArray) -> float:
     return float(changes[concerned].sum() / changes[~concerned].sum())
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import FloatArray
+from plltool.arrays import ByteArray, FloatArray, WholeArray
 from plltool.constants import MASK_STATES
 from plltool.engine import program as prog
 from plltool.engine.base import Engine
@@ -79,9 +79,7 @@ def make_data(shape: Shape, n_states: int, rng: np.random.Generator) -> tuple[Co
     return components, tree, evolve(tree, components, shape.n_patterns, rng)
 
 
-def encode_states(
-    states: npt.NDArray[np.int16], n_states: int
-) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.uint8] | None]:
+def encode_states(states: npt.NDArray[np.int16], n_states: int) -> tuple[WholeArray, ByteArray | None]:
     """Tip codes of known states as the engines take them, and the table of state sets that goes with them, if any.
 
     Raises InputError if they cannot hold `n_states`.
