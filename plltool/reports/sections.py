@@ -12,21 +12,7 @@ from plltool.io.newick import parse_nodes
 from plltool.model.candidates import information_score
 from plltool.model.describe import EQUAL_RATES, is_at_bound, shorten_model
 from plltool.registry import AFTER_MODEL, AFTER_TREE, BEFORE_TREE, IN_REPORTS
-from plltool.reports.blocks import (
-    REPORT_WIDTH,
-    Cell,
-    Content,
-    Folded,
-    Items,
-    Plot,
-    Section,
-    Table,
-    duration,
-    score,
-    share,
-    write_html,
-    write_lines,
-)
+from plltool.reports import blocks
 from plltool.reports.methods import Methods
 from plltool.reports.plots import Markup, draw_bars, draw_named_bars, element, read_part
 from plltool.reports.records import Record, Records
@@ -34,11 +20,11 @@ from plltool.reports.tree_blocks import TreePicture
 from plltool.tree.rooted_nodes import RootedNodes, UnrootedNodes
 
 
-def describe_runs(records: Records) -> list[Section]:
+def describe_runs(records: Records) -> list[blocks.Section]:
     """The sections that the records have something for."""
     nodes, methods = records.tree, Methods()
     methods.begin(records)
-    made: dict[str, list[Section]] = {BEFORE_TREE: [], AFTER_TREE: [], AFTER_MODEL: []}
+    made: dict[str, list[blocks.Section]] = {BEFORE_TREE: [], AFTER_TREE: [], AFTER_MODEL: []}
     for own in IN_REPORTS:  # each makes its sections, and says its sentences of the methods
         if own.section and not (own.needs_run and own.name not in records.runs):
             module, _, name = own.section.partition(".")
@@ -56,31 +42,33 @@ def describe_runs(records: Records) -> list[Section]:
     found = [*records.left_out, *(str(warning) for run in records.all_runs.values() for warning in run["warnings"])]
     if records.supports is not None and not records.supports_are_of_main_tree:
         found.append(f"{records.prefix.name}.support.json has support values for a different tree from the one shown")
-    sections.append(Section("warnings", "Warnings", [Items(tuple(dict.fromkeys(found))) if found else "None."]))
+    sections.append(
+        blocks.Section("warnings", "Warnings", [blocks.Items(tuple(dict.fromkeys(found))) if found else "None."])
+    )
     sections.append(_describe_computation(records))
     if records.all_runs or records.concordance or records.supports:
         text, references = methods.finish(records)
         remark = "This text is a draft: check it before you use it, and cite the methods that you used."
-        sections.append(Section("methods", "Methods", [text, remark]))
-        sections.append(Section("references", "References", [Items(references)]))
+        sections.append(blocks.Section("methods", "Methods", [text, remark]))
+        sections.append(blocks.Section("references", "References", [blocks.Items(references)]))
     return sections
 
 
-def _describe_computation(records: Records) -> Section:
+def _describe_computation(records: Records) -> blocks.Section:
     """Device, versions and commands."""
     run = next(iter(records.all_runs.values()), None)
-    content: list[Content] = []
+    content: list[blocks.Content] = []
     if run is not None:
         versions = ", ".join(f"{name} {version}" for name, version in run.get("software", {}).items())
         facts = {"Device": run["device"], "Reason for the choice": run.get("reason", "")}
         facts |= {"Driver": run.get("driver", ""), "Precision": str(run.get("layout", {}).get("precision") or "")}
         facts |= {"plltool version": run["version"], "Other software": versions}
         runs = records.all_runs.items()
-        facts |= {f"Time of {command}": duration(own["seconds"]) for command, own in runs if "seconds" in own}
+        facts |= {f"Time of {command}": blocks.duration(own["seconds"]) for command, own in runs if "seconds" in own}
         content.append({name: text for name, text in facts.items() if text})
     if records.commands:
-        content += ["Commands:", Items(records.commands, is_code=True)]
-    return Section("computation", "Computation", content)
+        content += ["Commands:", blocks.Items(records.commands, is_code=True)]
+    return blocks.Section("computation", "Computation", content)
 
 
 # --- the tree ---------------------------------------------------------------------------------------------
@@ -92,7 +80,7 @@ UNROOTED = (
 ROOTED = "The model finds the root. Branch lengths are expected substitutions per site."
 
 
-def _describe_tree(records: Records, nodes: RootedNodes) -> Section:
+def _describe_tree(records: Records, nodes: RootedNodes) -> blocks.Section:
     """The tree, with its supports if they are known."""
     run = records.main
     kinds: tuple[tuple[str, str], ...] = ()
@@ -105,7 +93,7 @@ def _describe_tree(records: Records, nodes: RootedNodes) -> Section:
     if kinds:
         facts["Branch labels"] = " / ".join(f"{kind} ({unit})" for kind, unit in kinds)
     remark = ROOTED if nodes.parents.count(0) == 2 else UNROOTED
-    return Section("tree", "Tree", [facts, TreePicture(nodes.ladderized(), kinds), remark])
+    return blocks.Section("tree", "Tree", [facts, TreePicture(nodes.ladderized(), kinds), remark])
 
 
 def _sum_lengths(nodes: RootedNodes) -> float:
@@ -117,7 +105,7 @@ def _sum_lengths(nodes: RootedNodes) -> float:
 _MOST_IDENTICAL = 50  # groups that are listed
 
 
-def _describe_alignment(run: Record) -> Section:
+def _describe_alignment(run: Record) -> blocks.Section:
     """Size of the alignment, and what is in it."""
     data = run.get("data", {})
     n_sites = run["n_sites"]
@@ -125,7 +113,7 @@ def _describe_alignment(run: Record) -> Section:
     if "n_patterns" in run:
         size["Distinct patterns of sites"] = str(run["n_patterns"])
     if not data:
-        return Section("data", "Data", [size])
+        return blocks.Section("data", "Data", [size])
     used = max(sum(part["n_sites"] for part in run.get("parts", ())) or n_sites, 1)
     facts = {"Alignment": data["source"], "Kind of data": ", ".join(data["kinds"]), **size}
     if data.get("weighted_columns"):
@@ -134,23 +122,23 @@ def _describe_alignment(run: Record) -> Section:
         added = zip("ACGT", data["constant_sites"], strict=True)
         facts["Constant sites that were added"] = ", ".join(f"{base} {number}" for base, number in added)
     facts |= {
-        "Constant sites": f"{data['n_constant']} ({share(data['n_constant'] / used)})",
-        "Parsimony-informative sites": f"{data['n_informative']} ({share(data['n_informative'] / used)})",
-        "Gaps and unknown characters": share(data["gaps"]),
+        "Constant sites": f"{data['n_constant']} ({blocks.share(data['n_constant'] / used)})",
+        "Parsimony-informative sites": f"{data['n_informative']} ({blocks.share(data['n_informative'] / used)})",
+        "Gaps and unknown characters": blocks.share(data["gaps"]),
         "Groups of identical sequences": str(len(data["identical"])),
     }
-    content: list[Content] = [facts]
+    content: list[blocks.Content] = [facts]
     if data["identical"]:
         groups = [f"Identical: {', '.join(group)}" for group in data["identical"]]
         left = len(groups) - _MOST_IDENTICAL
         more = [f"{count(left, 'more group')} of identical sequences"] if left > 0 else []
-        content.append(Items((*groups[:_MOST_IDENTICAL], *more)))
+        content.append(blocks.Items((*groups[:_MOST_IDENTICAL], *more)))
     taxa = sorted(data["taxa"], key=lambda taxon: -taxon["gaps"])
-    rows = [(taxon["name"], share(taxon["gaps"]), _judge(taxon.get("composition", []))) for taxon in taxa]
+    rows = [(taxon["name"], blocks.share(taxon["gaps"]), _judge(taxon.get("composition", []))) for taxon in taxa]
     n_parts = len(taxa[0].get("composition", []))
     of = "Composition p-value" if n_parts == 1 else "Composition p-value (lowest of all partitions)"
     columns = ("Taxon", "Gaps and unknown characters", of)
-    content.append(Table("Taxa, sorted by proportion of gaps", columns, rows))
+    content.append(blocks.Table("Taxa, sorted by proportion of gaps", columns, rows))
     n_deviating = sum(cell.mark == "bad" for _, _, cell in rows)
     found = count(n_deviating, "taxon", "taxa")
     content.append(
@@ -158,21 +146,21 @@ def _describe_alignment(run: Record) -> Section:
         " Standard models assume that composition does not differ. With many taxa or partitions, some differences are"
         " due to chance."
     )
-    return Section("data", "Data", content)
+    return blocks.Section("data", "Data", content)
 
 
-def _judge(values: list[float | None]) -> Cell:
+def _judge(values: list[float | None]) -> blocks.Cell:
     """The least p-value of a taxon."""
     known = [value for value in values if value is not None]
-    return Cell(f"{min(known):.4f}", "bad" if min(known) < SIGNIFICANCE else "") if known else Cell("-")
+    return blocks.Cell(f"{min(known):.4f}", "bad" if min(known) < SIGNIFICANCE else "") if known else blocks.Cell("-")
 
 
 _SHOWN_PARTS = 12  # more have only a line each
 _SHOWN_STATES = 25  # a longer list of frequencies is left to the record
 
 
-def _describe_model(run: Record, choice: Record | None) -> Section:
-    content: list[Content] = []
+def _describe_model(run: Record, choice: Record | None) -> blocks.Section:
+    content: list[blocks.Content] = []
     parts = run.get("parts", [])
     if "parameters" in run:
         content.append(_describe_fit(run, parts))
@@ -180,15 +168,17 @@ def _describe_model(run: Record, choice: Record | None) -> Section:
         content += _describe_parts(run, parts)
     if len(parts) > _SHOWN_PARTS:
         models = [(part["name"], part["model"]) for part in parts]
-        content.append(Table("Models of the partitions with all values", ("Partition", "Model"), models, is_text=True))
+        content.append(
+            blocks.Table("Models of the partitions with all values", ("Partition", "Model"), models, is_text=True)
+        )
     elif len(parts) > 1:
         for part in parts:
-            content.append(Folded(f"Parameters of partition {part['name']}", _describe_part(part, part["name"])))
+            content.append(blocks.Folded(f"Parameters of partition {part['name']}", _describe_part(part, part["name"])))
     elif parts:
         content += _describe_part(parts[0], "")
     if choice is not None:
         content += _describe_choice(choice)
-    return Section("model", "Model", content)
+    return blocks.Section("model", "Model", content)
 
 
 def _describe_fit(run: Record, parts: list[Record]) -> dict[str, str]:
@@ -209,7 +199,7 @@ def _describe_fit(run: Record, parts: list[Record]) -> dict[str, str]:
     return facts
 
 
-def _describe_parts(run: Record, parts: list[Record]) -> list[Content]:
+def _describe_parts(run: Record, parts: list[Record]) -> list[blocks.Content]:
     """A table and bars of the parts."""
     whole = _sum_lengths(parse_nodes(run["tree"], "the record"))
     lengths = [
@@ -223,12 +213,12 @@ def _describe_parts(run: Record, parts: list[Record]) -> list[Content]:
     columns = ("Partition", "Columns", "Sites", "Patterns", "Model", "lnL", "Tree length")
     bars = draw_named_bars([part["name"] for part in parts], lengths, "Tree length in each partition")
     caption = "Tree length in each partition: expected substitutions per site, summed over branches."
-    return [Table("Partitions", columns, rows), Plot(bars, caption, len(parts))]
+    return [blocks.Table("Partitions", columns, rows), blocks.Plot(bars, caption, len(parts))]
 
 
-def _describe_part(part: Record, name: str) -> list[Content]:
+def _describe_part(part: Record, name: str) -> list[blocks.Content]:
     own, of = part["parameters"], f" of partition {name}" if name else ""
-    content: list[Content] = []
+    content: list[blocks.Content] = []
     labels = {"alpha": f"Alpha, the shape of the gamma distribution{of}", "pinv": f"Proportion of invariable sites{of}"}
     facts = {label: f"{own[key]:.6g}" for key, label in labels.items() if own.get(key) is not None}
     if facts:
@@ -243,43 +233,43 @@ def _describe_part(part: Record, name: str) -> list[Content]:
         if isinstance(values, dict) and values:
             rows = [(state, f"{value:.6f}") for state, value in values.items()]
             told = f"{caption}: {len(rows)} values, listed in the record."
-            content.append(Table(caption, columns, rows) if len(rows) <= _SHOWN_STATES else told)
+            content.append(blocks.Table(caption, columns, rows) if len(rows) <= _SHOWN_STATES else told)
     if "class_weights" in own:
         heads = ("Class", "Relative rate", "Proportion of sites")
         classes = _list_rates(own["class_rates"], own["class_weights"])
-        content.append(Table(f"Classes of the mixture{of}", heads, classes))
+        content.append(blocks.Table(f"Classes of the mixture{of}", heads, classes))
     by_class = [{**one["frequencies"], **one["rates"]} for one in own.get("class_models", ())]
     if by_class and len(by_class[0]) <= _SHOWN_STATES:
         cells = [(name, *(f"{one[name]:.6f}" for one in by_class)) for name in by_class[0]]
         header = ("State or pair", *(f"Class {k}" for k in range(1, len(by_class) + 1)))
-        content.append(Table(f"State frequencies and substitution rates of the classes{of}", header, cells))
+        content.append(blocks.Table(f"State frequencies and substitution rates of the classes{of}", header, cells))
     rates, weights = own["category_rates"], own["category_weights"]
     if len(rates) > 1:
         heads = ("Category", "Relative rate", "Proportion of sites")
-        content.append(Table(f"Rates across sites{of}", heads, _list_rates(rates, weights)))
+        content.append(blocks.Table(f"Rates across sites{of}", heads, _list_rates(rates, weights)))
         plot = draw_bars(rates, weights, ("proportion of sites", "relative rate"), f"Rates across sites{of}")
         caption = f"Rates across sites{of}: each bar is a category, as wide as its proportion of the sites."
-        content.append(Plot(plot, caption))
+        content.append(blocks.Plot(plot, caption))
     return content
 
 
 def _list_rates(rates: Sequence[float], weights: Sequence[float]) -> list[tuple[str, str, str]]:
     """The number, the rate and the weight of each category or class."""
     numbered = enumerate(zip(rates, weights, strict=True), start=1)
-    return [(str(k), f"{rate:.5f}", share(weight)) for k, (rate, weight) in numbered]
+    return [(str(k), f"{rate:.5f}", blocks.share(weight)) for k, (rate, weight) in numbered]
 
 
-def _describe_choice(choice: Record) -> list[Content]:
+def _describe_choice(choice: Record) -> list[blocks.Content]:
     if "candidates" not in choice:
         chosen = [(part["name"], part["best"], f"{part['lnl']:.3f}") for part in choice["parts"]]
-        scores = ", ".join(f"{name} {score(choice[name.lower()])}" for name in CRITERIA)
+        scores = ", ".join(f"{name} {blocks.score(choice[name.lower()])}" for name in CRITERIA)
         by = f"selected by {choice['criterion']}; all partitions together: {scores}"
-        table = Table("Chosen models", ("Partition", "Model", "lnL"), chosen)
+        table = blocks.Table("Chosen models", ("Partition", "Model", "lnL"), chosen)
         return [f"The models of the partitions were {by}.", table]
     columns = ("Model", "lnL", "Parameters", "AIC", "AICc", "BIC", "Weight by AIC", "by AICc", "by BIC")
     names = ("aic", "aicc", "bic", "aic_weight", "aicc_weight", "bic_weight")
     rows = [
-        (own["name"], score(own["lnl"]), str(own["n_parameters"]), *(score(own[name]) for name in names))
+        (own["name"], blocks.score(own["lnl"]), str(own["n_parameters"]), *(blocks.score(own[name]) for name in names))
         for own in choice["candidates"]
     ]
     left = len(choice["left_out"])
@@ -287,7 +277,7 @@ def _describe_choice(choice: Record) -> list[Content]:
         f"{choice['best']} was selected by {choice['criterion']} among {len(rows)} models fitted on the same tree;"
         f" {left} others were clearly worse at the start and were not optimised."
     )
-    return [text, Table("Compared models, best first", columns, rows)]
+    return [text, blocks.Table("Compared models, best first", columns, rows)]
 
 
 # --- the sections as one HTML file, which loads nothing and is readable without JavaScript, and as text -----
@@ -298,7 +288,7 @@ HTML_BEGIN = (  # by which a report is known
 TEXT_BEGIN = "Report of plltool "  # likewise, as text
 
 
-def write_html_page(prefix: str, sections: Sequence[Section]) -> str:
+def write_html_page(prefix: str, sections: Sequence[blocks.Section]) -> str:
     """The page. Only this script and this style sheet can run in it, and nothing can be loaded."""
     style, script = read_part("report.css"), read_part("report.js")
     policy = (
@@ -328,18 +318,18 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _write_section(section: Section) -> Markup:
+def _write_section(section: blocks.Section) -> Markup:
     heading = f"heading-{section.key}"
-    content = [write_html(own, section.key) for own in section.content]
+    content = [blocks.write_html(own, section.key) for own in section.content]
     title = element("h2", section.title, id=heading)
     return element("section", title, *content, id=section.key, aria_labelledby=heading)
 
 
-def write_text_page(prefix: str, sections: Sequence[Section]) -> str:
+def write_text_page(prefix: str, sections: Sequence[blocks.Section]) -> str:
     """The page; lines are at most REPORT_WIDTH characters long, where names and numbers allow it."""
     title = f"{TEXT_BEGIN}{VERSION}: {prefix}"
-    lines = [title, "=" * min(len(title), REPORT_WIDTH)]
+    lines = [title, "=" * min(len(title), blocks.REPORT_WIDTH)]
     for section in sections:
         lines += ["", section.title.upper(), "-" * len(section.title)]
-        lines += [line for own in section.content if (written := write_lines(own)) for line in ("", *written)]
+        lines += [line for own in section.content if (written := blocks.write_lines(own)) for line in ("", *written)]
     return "\n".join(lines) + "\n"

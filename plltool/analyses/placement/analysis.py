@@ -9,19 +9,11 @@ from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
+from plltool import constants
 from plltool.alignment.alignment import Sequences
 from plltool.analyses.placement.branches import PENDANT, Places, free_branches
 from plltool.analyses.placement.queries import PLACE_BATCH, Placer, count_known, encode_queries
 from plltool.arrays import FloatArray, IndexArray, likelihood_weights
-from plltool.constants import (
-    DEFAULT_LINKAGE,
-    FILTER_MOST,
-    FILTER_WEIGHT,
-    PLACE_HEURISTIC,
-    SURE_WEIGHT,
-    UNLINKED,
-    VERSION,
-)
 from plltool.engine.requests import Holder, work_of
 from plltool.engine.storage import Slots
 from plltool.errors import InputError, check_least
@@ -84,9 +76,9 @@ class PlacementFilter:
     They are the sum of the weights, of which 1 is no limit, the weight of a place, and the number of places.
     """
 
-    accumulated: float = FILTER_WEIGHT
+    accumulated: float = constants.FILTER_WEIGHT
     least_weight: float = 0.0
-    most: int = FILTER_MOST
+    most: int = constants.FILTER_MOST
 
     def __post_init__(self) -> None:
         for name, value in (("filter_acc_lwr", self.accumulated), ("filter_min_lwr", self.least_weight)):
@@ -140,13 +132,13 @@ class PlacementResult(Result):
     def describe_placements(self) -> list[str]:
         """How many queries are placed, and how sure: the weights of their best places."""
         weights = np.array([place.weight for place in self.best().values()])
-        sure = int(np.count_nonzero(weights >= SURE_WEIGHT))
+        sure = int(np.count_nonzero(weights >= constants.SURE_WEIGHT))
         identical = self.n_placed - len(self.placements)
         told = f", {identical} of them identical to another" if identical else ""
         empty = f"; {len(self.without_data)} without data not placed" if self.without_data else ""
         lines = [
             f"placed: {self.n_placed} queries{told}{empty}",
-            f"weight of the best place: median {np.median(weights):.3f}, {sure} of at least {SURE_WEIGHT:g}",
+            f"weight of the best place: median {np.median(weights):.3f}, {sure} of at least {constants.SURE_WEIGHT:g}",
         ]
         return lines if self.grafted is None else [*lines, f"lnL of the tree with all queries: {self.grafted.lnl:.6f}"]
 
@@ -158,7 +150,7 @@ class PlacementResult(Result):
             (query.names, [JplaceRow(numbers[branch], *rest) for branch, *rest in map(astuple, query.places)])
             for query in self.placements
         ]
-        software = {"software": f"plltool {VERSION}", "model": self.model}
+        software = {"software": f"plltool {constants.VERSION}", "model": self.model}
         return format_jplace(edges.tree, rows, software | ({"invocation": command} if command else {}))
 
     @Keys(placement=Keys("n_placed:int n_distinct:int without_data:str[]", {"grafted": Keys("lnl:float tree:str")}))
@@ -182,11 +174,11 @@ def place(
     queries: QueriesLike,
     model: ModelLike | None = None,
     *,
-    heuristic: float = PLACE_HEURISTIC,
+    heuristic: float = constants.PLACE_HEURISTIC,
     raxml_blo: bool | None = None,
-    filter_acc_lwr: float = FILTER_WEIGHT,
+    filter_acc_lwr: float = constants.FILTER_WEIGHT,
     filter_min_lwr: float = 0.0,
-    filter_max: int = FILTER_MOST,
+    filter_max: int = constants.FILTER_MOST,
     graft: bool = False,
     names: str | None = None,
     **settings: Unpack[EvaluationSettings],
@@ -220,9 +212,9 @@ def place(
     passes = PlacementFilter(filter_acc_lwr, filter_min_lwr, filter_max)
     if not 0 < heuristic <= 1:
         raise InputError(f"heuristic: found {heuristic:g}, expected a number above 0, up to 1")
-    brlen, fixed = settings.get("brlen", DEFAULT_LINKAGE), settings.get("fixed", False)
+    brlen, fixed = settings.get("brlen", constants.DEFAULT_LINKAGE), settings.get("fixed", False)
     data, models = resolve_inputs(alignment, model, brlen)
-    if brlen == UNLINKED:
+    if brlen == constants.UNLINKED:
         raise InputError(f"brlen: found {brlen!r}, expected a reference tree with one length for each branch")
     for own in models:
         if own.spec.ascertainment is not None:
