@@ -71,8 +71,7 @@ class _Writer:
         match value:
             case np.ndarray():
                 order: Literal["F", "C"] = "F" if value.flags.fnc else "C"
-                rows = self.elements.setdefault(value.dtype.str, [])
-                rows.append(value.ravel(order))
+                self.elements.setdefault(value.dtype.str, []).append(value.ravel(order))
                 return {"array": [value.dtype.str, list(value.shape), order]}
             case tuple() if value and all(isinstance(one, str) for one in value):
                 if value in self._names:

@@ -35,11 +35,6 @@ class OutputFile:
         self.is_log, self.is_checkpoint = last == LOG, last == CHECKPOINT  # a checkpoint is a folder with a run's state
         self.help = f"{self.what}, {self.when}" if self.when else self.what
 
-    @property
-    def is_derived(self) -> bool:
-        """Whether it is a report, which each command with the prefix makes again from other files."""
-        return self in SHARED["reports"]
-
     def present(self, prefix: Path) -> list[Path]:
         """The paths of this file that may exist: all kinds, and the numbers that there are."""
         if ANY_KIND in self.ending:

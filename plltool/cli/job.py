@@ -27,7 +27,6 @@ _folder: tempfile.TemporaryDirectory[str] | None = None
 
 
 def given_command() -> str:
-    """The command line of the running command."""
     return str(click.get_current_context().meta[COMMAND_KEY])
 
 

@@ -93,7 +93,7 @@ class Outputs:
             is_lost = self.resumes and found is None
             if is_lost:
                 echo_message(f"{folder}: the checkpoint's mark is damaged; resuming", WARNING)
-        rows = [row for row in self._table if not (row.is_checkpoint or row.is_derived)]
+        rows = [row for row in self._table if not (row.is_checkpoint or row in SHARED["reports"])]
         claims = [(row.ending, path) for row in rows for path in self._paths(row)]
         by_prefix = [path for _, path in claims]
         claims += [(str(path), path) for path in named_outputs()]
@@ -211,7 +211,7 @@ class Outputs:
     def remove_stale(self, *kept: OutputFile) -> None:
         """Remove the results of an earlier run that this one has not written, except those `kept`."""
         may_stay = {path for row in kept for path in self._paths(row)} | self._written
-        rows = [row for row in self._table if not (row.is_log or row.is_checkpoint or row.is_derived)]
+        rows = [row for row in self._table if not (row.is_log or row.is_checkpoint or row in SHARED["reports"])]
         stale = [path for row in rows for path in self._paths(row) if path not in may_stay and path.exists()]
         for path in stale:
             path.unlink(missing_ok=True)

@@ -190,8 +190,7 @@ class Reporter(logging.Handler):
             _log.warning("%s: the log ends here: %s", self._log_path, error.strerror)
 
     def _watch(self) -> None:
-        tick = min(REDRAW_SECONDS, HEARTBEAT_SECONDS)
-        while not self._over.wait(tick):
+        while not self._over.wait(min(REDRAW_SECONDS, HEARTBEAT_SECONDS)):
             self._tell_of_interrupt()
             with self._lock:
                 if self._draws:

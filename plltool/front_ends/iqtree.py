@@ -282,8 +282,7 @@ def _summarize_trees(given: Given, session: Session) -> None:
         own = plltool.supports(given.text("support_tree"), trees, ("fbp",), given.text("outgroup") or None)
         session.write("suptree", texts.round_supports(own).newick())
     if given.has("consensus", "network"):
-        splits = plltool.write_network(trees)
-        session.write("splits.nex" if given.has("consensus") else "nex", splits)
+        session.write("splits.nex" if given.has("consensus") else "nex", plltool.write_network(trees))
     elif not given.has("support_tree"):
         others = given.text("distances")
         matrix = plltool.tree_distances([*trees, others] if others else trees)

@@ -259,5 +259,4 @@ def join_alignments(genes: Mapping[str, Sequences], source: str) -> tuple[Sequen
     some = next(iter(genes.values()))
     told, states = is_one_kind and all(own.told for own in genes.values()), some.states if is_one_kind else None
     sets = {byte: members for own in genes.values() for byte, members in own.sets.items()}
-    joined = Sequences(tuple(names), rows, source, states, told=told, sets=sets, names_are=some.names_are)
-    return joined, ranges
+    return Sequences(tuple(names), rows, source, states, told=told, sets=sets, names_are=some.names_are), ranges

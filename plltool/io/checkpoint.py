@@ -91,7 +91,8 @@ class Checkpoint:
                 here, there = record.get(item, "nothing"), found.get(item, "nothing")
                 if here != there:
                     if isinstance(here, dict) and isinstance(there, dict):
-                        here, there = _without_equals(here, there), _without_equals(there, here)
+                        same = [name for name in here if name in there and here[name] == there[name]]
+                        here, there = ({k: own[k] for k in own if k not in same} for own in (here, there))
                     differs = f"{_shown(item)}: the checkpoint has {_shown(there)}, this command {_shown(here)}"
                     raise CheckpointError(f"{self.folder}: a checkpoint of another run: {differs}; {START_OVER}")
         except CheckpointError as error:
@@ -255,10 +256,6 @@ def _read_identity(folder: Path) -> dict[str, Any]:
         return read_object(folder / RUN_FILE, (), "what a checkpoint is of")
     except InputError as error:
         raise CheckpointError(f"{error}; {START_OVER}") from error
-
-
-def _without_equals(own: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in own.items() if name not in other or other[name] != value}
 
 
 def _make_folder(folder: Path) -> None:

@@ -42,12 +42,13 @@ def read_scheme(text: str) -> Scheme:
     or a NEXUS file with charsets; see `read_lines`. Files that it names may be beside it. A string may also hold
     the lines of a partition file. A text that can be read as a model is never taken for a file name.
     """
-    if split_line(text.strip().split("\n", 1)[0]) and not _is_file(text):
+    is_file = text == STDIN or os.path.isfile(text)
+    if split_line(text.strip().split("\n", 1)[0]) and not is_file:
         return read_lines(text, "the partition given", read_model)
     try:
         return (PartSpec(read_model(text)),)
     except InputError as problem:
-        if not _is_file(text):
+        if not is_file:
             if _FILE_NAME.fullmatch(text):
                 raise InputError(f"{show_name(text)}: found neither a file nor a model of this name") from None
             is_answered = "{" in text or str(problem).endswith("?")  # with a hint at another model
@@ -76,10 +77,6 @@ def _read_raxml_info(text: str, source: str) -> Scheme:
     values = f"{{{'/'.join(rates)}}}" if matrices[0] == "GTR" else ""
     gamma = "".join(f"+G4{{{alpha}}}" for alpha in find("alpha"))
     return _read_text(f"{matrices[0]}{values}+FU{{{'/'.join(shares)}}}{gamma}", source)
-
-
-def _is_file(text: str) -> bool:
-    return text == STDIN or os.path.isfile(text)
 
 
 def _read_text(text: str, source: str) -> Scheme:

@@ -63,8 +63,7 @@ class Components:
         """float64 (C, S, S): P of a branch of this length; rows sum to 1 up to rounding, no entry is negative."""
         angles = None if self.rotations is None else self.rotations * self.rates[:, None] * length
         grow, turn = exponential(self.eigenvalues * self.rates[:, None] * length, angles)
-        change = combine(self.right, grow, turn, self.left)
-        return np.maximum(change + np.eye(self.n_states), 0.0)
+        return np.maximum(combine(self.right, grow, turn, self.left) + np.eye(self.n_states), 0.0)
 
     @property
     def is_reversible(self) -> bool:

@@ -231,7 +231,6 @@ def _read_mixture(token: Token) -> ModelSpec:
 
 
 def weigh_classes(token: Token, spec: ModelSpec, weights: tuple[float, ...], n_classes: int) -> ModelSpec:
-    """The model with given weights of classes."""
     if len(weights) != n_classes:
         raise token.error(f"expected {n_classes} weights, found {len(weights)}")
     return replace(spec, class_weights=token.checked(checks.check_shares, weights, "weights of classes"))

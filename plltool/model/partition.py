@@ -115,7 +115,6 @@ class Dataset:
 
 
 def cut_alignment(given: Sequences, scheme: Scheme) -> Dataset:
-    """Cut an alignment into parts."""
     check_files(scheme, given.source)
     added = given.constant_sites
     model, is_whole = scheme[0].model, scheme == (PartSpec(scheme[0].model),)

@@ -151,7 +151,7 @@ class SiteRates:
 
     def with_share(self, share: float) -> Self:
         """The same with this share of invariable sites, or the bound beyond which it is."""
-        return replace(self, pinv=_within(share, constants.MIN_PINV, constants.MAX_PINV))
+        return replace(self, pinv=min(max(share, constants.MIN_PINV), constants.MAX_PINV))
 
     def with_gamma_like_rates(self, alpha: float) -> Self:
         """Free rates that follow a gamma distribution of this shape; fast categories have less weight.
@@ -282,7 +282,7 @@ class SiteRates:
         if group == "alpha":
             deviation = float(ratios[0]) ** -0.5 - constants.EVEN_DEVIATION
             alpha = deviation**-2 if deviation > 0 else constants.MAX_ALPHA
-            return replace(self, alpha=_within(alpha, constants.MIN_ALPHA, constants.MAX_ALPHA))
+            return replace(self, alpha=min(max(alpha, constants.MIN_ALPHA), constants.MAX_ALPHA))
         if group == "pinv":
             odds = float(ratios[0]) - constants.RARE_ODDS
             return self.with_share(odds / (1.0 + odds))
@@ -319,11 +319,6 @@ def ratio_of_alpha(alpha: float) -> float:
 def ratio_of_pinv(pinv: float) -> float:
     """pinv / (1 - pinv) + RARE_ODDS."""
     return pinv / (1.0 - pinv) + constants.RARE_ODDS
-
-
-def _within(value: float, low: float, high: float) -> float:
-    """The value, or the bound beyond which it is."""
-    return min(max(value, low), high)
 
 
 # bounds of these ratios

@@ -205,8 +205,7 @@ class TreeLikelihood:
         first = tree.neighbours[nodes, (columns + 1) % 3]
         second = descent.sibling[first]
         ends = [values[own] for own in (first, second) for values in (operands, descent.branch)]
-        program = prog.newview(slots[nodes], *ends)
-        return program, operands
+        return prog.newview(slots[nodes], *ends), operands
 
     def _root_operands(self, operands: IntArray) -> tuple[int, int, int]:
         """The operands a, b of the root tip's branch, and that branch."""
@@ -383,8 +382,7 @@ class Screen(TreeLikelihood):
         super().__init__(of.tree, of.models, engine, of.constraint)
 
     def _components(self) -> list[Components]:
-        own = [model.components() for model in self.models]
-        pairs = zip(own, self._category_of, strict=True)
+        pairs = zip([model.components() for model in self.models], self._category_of, strict=True)
         return [part if part.category_of is not None else part.one_for_each_pattern(of) for part, of in pairs]
 
     def follow(self, of: TreeLikelihood) -> None:

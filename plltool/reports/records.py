@@ -172,7 +172,6 @@ def _data_of(run: Record) -> tuple[Any, ...]:
 
 
 def _models_of(run: Record) -> list[str]:
-    """The model of each part."""
     return [_strip_values(str(part["parameters"]["spec"])) for part in run.get("parts", ())]
 
 

@@ -246,17 +246,14 @@ def _name_split(taxa: list[str]) -> str:
 
 
 def _describe_moves(run: Record) -> Section:
-    accepted = [(move, _rate(rate)) for move, rate in run["acceptance"].items()]
+    accepted = [(move, "-" if rate is None else share(rate)) for move, rate in run["acceptance"].items()]
     content: list[Content] = [Table("Acceptance rates of proposals in the cold chains", ("Move", "Accepted"), accepted)]
     if run["swaps"]:
-        rows = [(f"{rank} and {rank + 1}", _rate(rate)) for rank, rate in enumerate(run["swaps"], start=1)]
+        rates = enumerate(run["swaps"], start=1)
+        rows = [(f"{rank} and {rank + 1}", "-" if rate is None else share(rate)) for rank, rate in rates]
         caption = "Acceptance rates of swaps between neighbouring chains; chain 1 is the cold one"
         content.append(Table(caption, ("Chains", "Accepted"), rows))
     return Section("moves", "Moves", [*content, "Rates of all runs together, after tuning."])
-
-
-def _rate(value: float | None) -> str:
-    return "-" if value is None else share(value)
 
 
 def _tell_samples(run: Record, methods: Methods) -> list[str]:

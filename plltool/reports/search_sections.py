@@ -73,7 +73,6 @@ def _plot_trace(trace: list[Record]) -> Markup:
 
 
 def _tell_run(run: Record, methods: Methods) -> str:
-    """The methods of a search."""
     kind = run.get("settings", {}).get("start", "")
     made = f"{kind} " if kind in ("parsimony", "random") else ""
     starts = count(len(run["start_lnls"]), f"{made}starting tree")

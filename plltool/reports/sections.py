@@ -200,7 +200,6 @@ def _describe_fit(run: Record, parts: list[Record]) -> dict[str, str]:
 
 
 def _describe_parts(run: Record, parts: list[Record]) -> list[blocks.Content]:
-    """A table and bars of the parts."""
     whole = _sum_lengths(parse_nodes(run["tree"], "the record"))
     lengths = [
         _sum_lengths(parse_nodes(part["newick"], "the record")) if part["newick"] else part["scaler"] * whole

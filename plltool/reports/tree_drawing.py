@@ -79,7 +79,6 @@ def _fit(nodes: RootedNodes, lengths: FloatArray, least: FloatArray, room: int) 
 
 
 def _columns(nodes: RootedNodes, lengths: FloatArray, least: FloatArray, scale: float) -> list[int]:
-    """The column of each node."""
     steps = np.maximum(np.rint(lengths * scale), least).astype(int).tolist()
     columns = [0] * len(steps)
     for node, parent in enumerate(nodes.parents[1:], start=1):

@@ -129,8 +129,7 @@ def evaluate_and_ask(
         refuse_site_rates(models, "a fixed evaluation" if fixed or only else "this analysis")
     if only is not None:
         check_one_of("only", only, (LENGTHS, PARAMETERS))
-    asked = Hardware.of(**hardware)
-    run = Run(data, models, brlen, asked, began, all_taxa=True, outgroup=outgroup)
+    run = Run(data, models, brlen, Hardware.of(**hardware), began, all_taxa=True, outgroup=outgroup)
     run.announce_data(models if model is None else ())
     start, psr = tree, None
     if any(model.has_site_rates for model in models):

@@ -320,7 +320,6 @@ def _try_places(
 
 
 def _put_root(tree: Tree, places: RootPlaces, number: int) -> None:
-    """Move the root of the tree to one of its places."""
     top, own = int(tree.neighbours[ROOT, 0]), int(tree.edges[ROOT, 0])
     beside = np.setdiff1d(tree.edges[top], own)
     first, second = np.moveaxis(places.lengths[number], -1, 0)

@@ -254,8 +254,7 @@ def _score(likelihood: TreeLikelihood, prunes: Prunes, columns: Columns, first: 
     for part in _launch_parts(columns["prune"][order], likelihood):
         steps = order[part]
         request = _scan_request(likelihood, prunes, {n: c[steps] for n, c in columns.items()}, steps >= first)
-        values = likelihood.directed().execute(request, lengths.T)
-        scores[steps[steps >= first]] = values.sum(axis=0)
+        scores[steps[steps >= first]] = likelihood.directed().execute(request, lengths.T).sum(axis=0)
     return scores[first:]
 
 

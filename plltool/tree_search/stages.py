@@ -57,7 +57,6 @@ class Stage:
 
 
 def _stages(plan: SearchPlan) -> list[Stage]:
-    """The stages of a climb."""
     stages = [Stage("start", START_EPSILON), Stage("nni", NNI_EPSILON, 1, share=NNI_SHARE)]
     for radius in plan.radii:
         stages.append(Stage("spr", STAGE_EPSILON, radius, STAGE_SHARE, STAGE_MOST))

@@ -224,8 +224,7 @@ class AncestralResult(Result):
         found = {kind: set(self.mutations[kind]) for kind in STATE_KINDS}
         root = self.nodes.index(f"{NODE}1") + self.tree.n_taxa
         branches = {branch: k for k, (_, _, branch) in enumerate(self.tree.ordered_from(root))}
-        whole = sorted(set().union(*found.values()), key=lambda own: (branches[own.branch], own.site, own))
-        for own in whole:
+        for own in sorted(set().union(*found.values()), key=lambda own: (branches[own.branch], own.site, own)):
             name = [self.ancestors[own.part].name] * several
             ends = [self.name_of(own.node), self.name_of(own.parent), *name]
             flags = [str(int(own in found[kind])) for kind in STATE_KINDS]

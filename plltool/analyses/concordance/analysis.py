@@ -14,7 +14,7 @@ import numpy as np
 
 from plltool.alignment.patterns import batches
 from plltool.analyses.supports.support import load_target
-from plltool.arrays import BoolArray, FloatArray, IndexArray, slices
+from plltool.arrays import FloatArray, IndexArray, slices
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, GCF, IC, ICA, QCF, QUARTET_VALUES, SCF, SCFL, SITE_QUARTETS
 from plltool.errors import InputError, check_least
 from plltool.io.files import Recorded, nan_to_null, tabbed
@@ -314,16 +314,12 @@ class SiteEvaluation(Result):
     site_counts: FloatArray
 
 
-def _resolved(around: Sequence[Surroundings]) -> BoolArray:
-    return np.array([place.is_resolved for place in around], dtype=np.bool_)
-
-
 def _gene_columns(around: Sequence[Surroundings], genes: Sequence[GeneTree]) -> dict[str, FloatArray]:
     """Decisive gene trees with each branch, with its interchanges, and with none of them."""
     counts = count_genes(around, genes).astype(np.float64)
     total = counts[:, -1]
     with_polyphyly = np.column_stack([counts[:, :-1], total - counts[:, :-1].sum(axis=1)])
-    with_polyphyly[~_resolved(around), 1:3] = np.nan
+    with_polyphyly[[not place.is_resolved for place in around], 1:3] = np.nan
     columns = {}
     for name, own in zip(("gCF", "gDF1", "gDF2", "gDFP"), with_polyphyly.T, strict=True):
         columns[name] = 100 * np.divide(own, total, out=np.full_like(own, np.nan), where=total > 0)
@@ -351,7 +347,7 @@ def _site_columns(
     """Decisive sites that agree with each branch and with its interchanges, from counts (n_quartets, 3) of each."""
     shares, numbers = (np.array(values).reshape(-1, len(PAIRS)) for values in zip(*map(average, counts), strict=True))
     totals = numbers.sum(axis=1)
-    shares, unresolved = 100 * shares, ~_resolved(around)
+    shares, unresolved = 100 * shares, [not place.is_resolved for place in around]
     shares[unresolved, 1:] = numbers[unresolved, 1:] = np.nan
     columns: dict[str, FloatArray] = {}
     for k, name in enumerate((f"sCF{kind}", f"sDF{kind}1", f"sDF{kind}2")):
@@ -388,8 +384,7 @@ def _expect(likelihood: Likelihood, around: Sequence[Surroundings]) -> dict[str,
     for some in batches(len(around), 4 * sum(part.n_patterns * part.states.n_states for part in likelihood.patterns)):
         subtrees = [subtree for place in around[some] for subtree in place.subtrees]
         nodes, columns = np.array([(subtree.node, subtree.column) for subtree in subtrees]).T
-        states = likelihood.node_states((nodes, columns))
-        for part, own in zip(likelihood.patterns, states, strict=True):
+        for part, own in zip(likelihood.patterns, likelihood.node_states((nodes, columns)), strict=True):
             has_data = part.codes != part.states.all_states_code
             known = np.stack([has_data[list(members_of(subtree.taxa))].any(axis=0) for subtree in subtrees])
             first = 0

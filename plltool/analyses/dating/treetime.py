@@ -165,8 +165,7 @@ def date_tree(
     elif settings.lengths != AUTO and sites is None:
         expected = "DNA or proteins in one partition under one matrix, without rates across sites"
         raise InputError(f"lengths: found {settings.lengths!r}, expected {INPUT!r}, or {expected}")
-    known = sum(date is not None for date in dates.values())
-    check_least("taxa with a date", known, LEAST_DATED)
+    check_least("taxa with a date", sum(date is not None for date in dates.values()), LEAST_DATED)
     names = {name: f"t{number}" for number, name in enumerate(dates)}  # TreeTime sees no marks or numbers in names
     years = {names[name]: date.first if date.first == date.last else list(date) for name, date in dates.items() if date}
     nowhere = io.StringIO()  # for what TreeTime prints

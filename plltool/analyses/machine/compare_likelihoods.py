@@ -118,7 +118,6 @@ class ComparedLikelihoods(Recorded, Shown):
         ]
 
     def _describe_pairs(self) -> Iterator[str]:
-        """A table of all pairs."""
         width = max(len(own.label) for own in self.answers)
         yield f"{'a':<{width}}  {'b':<{width}}       lnL      site     slope"
         for row in self._rows():

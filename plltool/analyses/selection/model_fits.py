@@ -175,8 +175,7 @@ class ModelFitter:
         is_scaled = self._linkage == SCALED
         models = [Model(replace(step.spec, scaled=is_scaled), step.data.frequencies) for step in steps]
         likelihood = self._at([step.data for step in steps], models, [self.tree] * len(steps))
-        lnl = polish(likelihood, lengths=self._linkage == UNLINKED)
-        return self.fits([step.data for step in steps], lnl)
+        return self.fits([step.data for step in steps], polish(likelihood, lengths=self._linkage == UNLINKED))
 
     def _carry(self, steps: Sequence[Carry]) -> list[list[Fit | None]]:
         best: list[list[Fit | None]] = [[None] * len(step.specs) for step in steps]

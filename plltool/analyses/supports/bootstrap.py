@@ -182,8 +182,7 @@ def bootstrap(
     shares = share_hardware(workers, make.most_at_once(wanted.most), task.parts, models, run.hardware)
     store = None
     if checkpoint is not None:
-        own = run.identity | describe_plan(plan) | {"rapid": rapid}
-        store = run.open_checkpoint(own | run.planned_place)
+        store = run.open_checkpoint(run.identity | describe_plan(plan) | {"rapid": rapid} | run.planned_place)
         n_kept = count_kept(store)
         if wanted.criterion is None and n_kept > wanted.most:
             found = f"found {wanted.most}, expected at least {n_kept}, which {fspath(checkpoint)} keeps already"

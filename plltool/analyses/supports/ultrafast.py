@@ -146,8 +146,7 @@ class _Ultrafast:
                     break
                 target = climbed
                 at.adopt()
-        supports = self._count(target)
-        return replace(supports, better=self._better() if at.has_better else None)
+        return replace(self._count(target), better=self._better() if at.has_better else None)
 
     def _better(self) -> BetterTree:
         return BetterTree(self._at.lnl, self._at.target_lnl, self.run.task.whole(self._at.best))
