@@ -5,7 +5,7 @@ Objects are told apart by their attributes, so that none of these libraries is i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter, methodcaller
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,7 +16,7 @@ from plltool.alignment.spaces import detect_states
 from plltool.alignment.states import DNA, PROTEIN
 from plltool.constants import NO_NODE
 from plltool.errors import InputError, show_name
-from plltool.io.newick import is_length, unrooted_tree
+from plltool.io.newick import is_length
 from plltool.tree.rooted_nodes import RootedNodes
 from plltool.tree.topology import Tree
 
@@ -36,18 +36,12 @@ AlignmentObject: TypeAlias = Any  # see `alignment_from_object`
 _DENDROPY_STATES = {"dna": DNA, "protein": PROTEIN}  # by the data type of a matrix
 
 
-def tree_from_object(given: TreeObject, names: Sequence[str] | None = None, resolve_seed: int | None = None) -> Tree:
-    """Make a tree from one of dendropy, Biopython or ete; roots and lengths are treated as in `parse_newick`.
+def nodes_from_object(given: TreeObject) -> tuple[RootedNodes, str]:
+    """A tree of dendropy, Biopython or ete as it stands, with nodes of any degree, and what errors call it.
 
     A tip of a dendropy tree has the name of its taxon, or its own if it has no taxon; ete3 gives a branch without a
-    length the length 1. `names` and `resolve_seed` are as in `parse_newick`.
+    length the length 1.
     """
-    nodes, source = nodes_from_object(given)
-    return unrooted_tree(nodes, source, names, resolve_seed)
-
-
-def nodes_from_object(given: TreeObject) -> tuple[RootedNodes, str]:
-    """A tree as it stands, with nodes of any degree, and what errors call it."""
     root: Any = getattr(given, "root", None)
     children_of: Callable[[Any], Any]
     if hasattr(given, "seed_node"):

@@ -16,7 +16,7 @@ from os import PathLike
 import numpy as np
 
 from plltool.constants import NO_NODE
-from plltool.errors import InputError, show_name
+from plltool.errors import InputError, list_names, show_name
 from plltool.io.alignment_formats import decode_name, starts_like_phylip
 from plltool.io.bridge import TreeObject, nodes_from_object
 from plltool.io.files import FileName, parse_object, read_text, source_name
@@ -156,8 +156,10 @@ def read_trees(path: FileName, names: Sequence[str] | None = None, resolve_seed:
     return [unrooted_tree(nodes, f"{source}: tree {number}", names, resolve_seed) for number, nodes in found]
 
 
-def load_nodes(given: FileName | TreeObject, called: str = GIVEN_TEXT) -> tuple[RootedNodes, str]:
+def load_nodes(given: FileName | Tree | TreeObject, called: str = GIVEN_TEXT) -> tuple[RootedNodes, str]:
     """The first tree of a file, text, which is `called` so, or an object, and its name; a warning if there are more."""
+    if isinstance(given, Tree):
+        return RootedNodes.of_tree(given), "the tree"
     if is_newick(given):
         return parse_nodes(str(given), called), called
     source, found = find_nodes(given)
@@ -291,11 +293,16 @@ def _join_lengths(trees: list[tuple[str, Tree]]) -> Tree:
     return joined
 
 
-def read_constraint(given: FileName | TreeObject, names: Sequence[str]) -> Constraint | None:
-    """The constraint that the first tree of `load_nodes` makes, whose labels stand for `names` as in `parse_newick`.
+def read_constraint(given: FileName | Tree | TreeObject, names: Sequence[str]) -> Constraint | None:
+    """The constraint that a tree, or the first of `load_nodes`, makes; labels stand for `names` as in `parse_newick`.
 
-    Lengths, labels of inner nodes and the root are ignored; None without inner branches, which every tree obeys.
+    Lengths, labels of inner nodes and the root are ignored; None without inner branches, which every tree obeys. Raises
+    InputError if it cannot be read, or a taxon in it occurs twice or is not among `names`.
     """
+    if isinstance(given, Tree):
+        if unknown := sorted(set(given.names).difference(names)):
+            raise InputError(f"taxa of the constraint that are not in the alignment: {list_names(unknown)}")
+        return make_constraint(names, given.ends, {tip: names.index(name) for tip, name in enumerate(given.names)})
     nodes, source = load_nodes(given, "the constraint given")
     taxa = number_some_tips(nodes, source, names, "the constraint")
     if len(taxa) < 3:  # no tree is left once the root is removed

@@ -16,21 +16,20 @@ from plltool.alignment.spaces import CODON, detect_states, genetic_code_of
 from plltool.alignment.states import StateSpace
 from plltool.arrays import ArrayLike
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_MODELS, LINKAGES, ROOT_NAME, SCALED
-from plltool.errors import InputError, check_one_of, list_names, shorten, show_name
+from plltool.errors import InputError, check_one_of, shorten, show_name
 from plltool.io.alignment_reader import read_alignment
-from plltool.io.bridge import AlignmentObject, TreeObject, alignment_from_object, tree_from_object
+from plltool.io.bridge import AlignmentObject, TreeObject, alignment_from_object
 from plltool.io.files import source_name
 from plltool.io.model_reader import read_model, read_scheme
-from plltool.io.newick import ROOT_REMOVED, is_newick, parse_newick
+from plltool.io.newick import ROOT_REMOVED, is_newick, unrooted_tree
 from plltool.io.table_reader import read_frequencies
-from plltool.io.tree_files import read_constraint, read_tree, read_tree_set
+from plltool.io.tree_files import load_nodes, read_tree, read_tree_set
 from plltool.model.checks import check_frequencies, check_scaler
 from plltool.model.model import Model
 from plltool.model.partition import Dataset, check_states, cut_alignment
 from plltool.model.scheme import PartSpec, Scheme, assign_sites, check_files, split_by_states
 from plltool.model.spec import ModelSpec
 from plltool.run.messages import refuse_invariable
-from plltool.tree.constraint import Constraint, make_constraint
 from plltool.tree.rooted import add_root
 from plltool.tree.splits import TreeSet
 from plltool.tree.topology import Tree
@@ -250,26 +249,9 @@ def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tre
         tree = given.with_lengths(given.lengths) if given.names == tuple(names) else given.with_tips(names)
         tree.warnings, tree.root_is_given = given.warnings, given.is_rooted
         return tree
-    if is_newick(given):
-        return parse_newick(str(given), "the tree given", names)
-    if isinstance(given, (str, PathLike)):
+    if isinstance(given, (str, PathLike)) and not is_newick(given):
         return read_tree(given, names, unlinked=several)
-    return tree_from_object(given, names)
-
-
-def as_constraint(given: TreeLike, names: Sequence[str]) -> Constraint | None:
-    """The constraint that a tree over some of `names` makes; None if every tree obeys it.
-
-    The tree is anything that `as_tree` accepts, with nodes of any degree. Raises InputError if it cannot be read, or a
-    taxon in it occurs twice or is not among `names`.
-    """
-    if isinstance(given, Tree):
-        unknown = sorted(set(given.names).difference(names))
-        if unknown:
-            raise InputError(f"taxa of the constraint that are not in the alignment: {list_names(unknown)}")
-        taxa = {tip: names.index(name) for tip, name in enumerate(given.names)}
-        return make_constraint(names, given.ends, taxa)
-    return read_constraint(given, names)
+    return unrooted_tree(*load_nodes(given), names)
 
 
 def link_lengths(tree: Tree, n_lengths: int) -> Tree:

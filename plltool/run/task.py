@@ -14,10 +14,11 @@ from plltool.alignment.patterns import Patterns
 from plltool.arrays import AnyArray, FloatArray
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, UNLINKED
 from plltool.errors import InputError, check_least, list_names
+from plltool.io.tree_files import read_constraint
 from plltool.model.model import Model
 from plltool.model.partition import Dataset, without_duplicates
 from plltool.progress import announce
-from plltool.run.inputs import TreeLike, as_constraint, as_tree, link_lengths
+from plltool.run.inputs import TreeLike, as_tree, link_lengths
 from plltool.seeds import STARTS, generator
 from plltool.tree.constraint import Constraint
 from plltool.tree.moves import random_tree
@@ -56,7 +57,7 @@ class Task:
         Raises InputError if the seed is negative, or the constraint cannot be used.
         """
         check_least("seed", seed, 0)
-        whole = None if constraint is None else as_constraint(constraint, data.names)
+        whole = None if constraint is None else read_constraint(constraint, data.names)
         groups = [[taxon] for taxon in range(data.n_taxa)]
         reduced, own = data, whole
         if not all_taxa:

@@ -15,14 +15,18 @@ from refusals import refused
 from plltool.alignment.states import DNA, PROTEIN
 from plltool.constants import DEFAULT_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.errors import InputError
-from plltool.io.bridge import alignment_from_object, tree_from_object
-from plltool.io.newick import parse_newick
+from plltool.io.bridge import alignment_from_object, nodes_from_object
+from plltool.io.newick import parse_newick, unrooted_tree
 from plltool.io.newick_writer import write_newick
 from plltool.tree.moves import random_tree
 
 NASTY_NAMES = ("Homo_sapiens", "Pan paniscus", "it's", "", "(a,b);", "é", "a\nb")
 ROOTED = "((a:1,b_c:2):3,(d,e:5):4);"
 UNROOTED = f"(a:1.0,b_c:2.0,(d:{DEFAULT_BRANCH_LENGTH},e:5.0):7.0);"
+
+
+def tree_from_object(given, names=None, resolve_seed=None):
+    return unrooted_tree(*nodes_from_object(given), names, resolve_seed)
 
 
 def read_dendropy(text, **options):

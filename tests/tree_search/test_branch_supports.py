@@ -11,8 +11,8 @@ from scipy.optimize import minimize
 from plltool.constants import NEIGHBOUR_KINDS
 from plltool.engine.base import EngineData
 from plltool.engine.layout import Layout
+from plltool.io.tree_files import read_constraint
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.run.inputs import as_constraint
 from plltool.tree.splits import inner_splits
 from plltool.tree.topology import Tree
 from plltool.tree_search import neighbours
@@ -85,7 +85,7 @@ def test_neighbours_that_a_resampled_alignment_prefers_are_met(case):
     kept = next(split for split in inner_splits(tree) if any(split not in splits for splits in expected))
     clade = [name for number, name in enumerate(tree.names) if kept >> number & 1]
     rest = [name for name in tree.names if name not in clade]
-    constraint = as_constraint(f"(({','.join(clade)}),{','.join(rest)});", tree.names)
+    constraint = read_constraint(f"(({','.join(clade)}),{','.join(rest)});", tree.names)
     for given, wanted in ((None, expected), (constraint, {splits for splits in expected if kept in splits})):
         meetings = Meetings(drawn)
         likelihood.constraint = given

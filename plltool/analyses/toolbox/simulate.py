@@ -14,7 +14,6 @@ from plltool.alignment.states import UNKNOWN_CELL, StateSpace, join_cells, spell
 from plltool.constants import DEFAULT_SEED, ROOT_NAME
 from plltool.errors import InputError, check_least, shorten, show_name
 from plltool.io.alignment_formats import PHYLIP_ENDINGS, format_fasta, format_phylip, format_table
-from plltool.io.bridge import tree_from_object
 from plltool.io.model_reader import read_scheme
 from plltool.io.newick import is_newick, unrooted_tree
 from plltool.io.newick_writer import write_newick
@@ -176,6 +175,4 @@ def _as_tree(given: TreeLike, n_parts: int) -> Tree:
         return given
     if n_parts > 1 and isinstance(given, (str, PathLike)) and not is_newick(given):
         return read_tree(given, resolve_seed=ANY_RESOLUTION, unlinked=True)
-    if isinstance(given, (str, PathLike)):
-        return unrooted_tree(*load_nodes(given), resolve_seed=ANY_RESOLUTION)
-    return tree_from_object(given, resolve_seed=ANY_RESOLUTION)
+    return unrooted_tree(*load_nodes(given), resolve_seed=ANY_RESOLUTION)

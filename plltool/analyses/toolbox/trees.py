@@ -46,7 +46,7 @@ def show(
     Raises InputError if the tree cannot be read or has fewer than two taxa, a root by distances finds a branch without
     a length, the outgroup is not one clade, or a tree without lengths, or an infinite year, is to be drawn in time.
     """
-    nodes, source = _as_nodes(tree)
+    nodes, source = load_nodes(tree)
     if len(nodes.parents) < 3:
         raise InputError(f"{source}: found a tree of fewer than 2 taxa, expected at least 2")
     nodes = _root(nodes, source, root, outgroup)
@@ -75,15 +75,11 @@ def root_trees(trees: TreeLike, by: str | None = None, outgroup: OutgroupLike | 
     if by is None and outgroup is None:
         raise InputError("root: found neither a way to find the root nor an outgroup, expected one")
     if isinstance(trees, Tree):
-        found = [_as_nodes(trees)]
+        found = [load_nodes(trees)]
     else:
         source, several = find_nodes(trees)
         found = [(nodes, f"{source}: tree {number}") for number, nodes in enumerate(several, start=1)]
     return [write_nodes(_root(nodes, source, by, outgroup)) for nodes, source in found]
-
-
-def _as_nodes(tree: TreeLike) -> tuple[RootedNodes, str]:
-    return (RootedNodes.of_tree(tree), "the tree") if isinstance(tree, Tree) else load_nodes(tree)
 
 
 def _root(nodes: RootedNodes, source: str, by: str | None, outgroup: OutgroupLike | None) -> RootedNodes:
