@@ -279,7 +279,8 @@ def claim_files(
             raise InputError(f"{path}: exists already{hint}")
         if not path.parent.exists():
             raise InputError(f"{path}: cannot write the file: there is no folder {path.parent}")
-        with explained(f"{path}: cannot write the file"), tempfile.TemporaryFile(dir=path.parent):
+        hint = " (--prefix names other files)" * (path in by_prefix)
+        with explained(f"{path}: cannot write the file{hint}"), tempfile.TemporaryFile(dir=path.parent):
             pass
 
 

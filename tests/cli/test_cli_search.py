@@ -82,12 +82,17 @@ def test_names_that_are_not_utf8_survive(plltool, small):
 
 
 @pytest.mark.parametrize(
-    ("prefix", "why"), [("missing/x", "there is no folder FOLDER/missing\n"), ("small.fasta/x", ""), ("folder", "")]
+    ("prefix", "why"),
+    [
+        ("missing/x", ": there is no folder FOLDER/missing\n"),
+        ("small.fasta/x", " (--prefix names other files): Not a directory"),
+        ("folder", ": it is a folder"),
+    ],
 )
 def test_a_prefix_that_cannot_be_written_is_found_first(plltool, small, prefix, why):
     (small.parent / "folder.json").mkdir()
     result = plltool("search", small, *QUICK, "--prefix", small.parent / prefix, status=1)
-    assert f"cannot write the file: {why.replace('FOLDER', str(small.parent))}" in result.stderr
+    assert f"cannot write the file{why.replace('FOLDER', str(small.parent))}" in result.stderr
     assert "alignment" not in result.stderr, "it began to work"
 
 
