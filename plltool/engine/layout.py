@@ -48,9 +48,11 @@ MACROS = (  # attributes of a layout, but for the types
 )
 SHARED_STATES_MACROS = " STATE_WORKERS OWN_STATES COLUMN_TILE SHARED_DOUBLES JOB_BYTES"
 SCALE_BYTES = 4
-# Bytes of one value for all patterns of a tile. 32 doubles were best for searches of 354 and 500 taxa, 64 singles for a
-# post-order of 64 and 1,000 taxa. In larger tiles more blocks share a P matrix, but fewer CLAs of a tile stay in cache.
+# Bytes of one value for all patterns of a tile, with TILE_COMPONENTS or more. 32 doubles were best for
+# searches of 354 and 500 taxa, 64 singles for a post-order of 64 and 1,000 taxa. In larger tiles more blocks share a P
+# matrix, but fewer CLAs of a tile stay in cache.
 CPU_TILE_BYTES = 256
+TILE_COMPONENTS = 4
 ROW_TABLE_LANES = 8  # lanes from which on a vector holds the sums of enough sets of states, see `kernels/layout.h`
 SET_TABLE_LANES = 4  # lanes, and at most as many states, with which tables for tips have a vector for each set
 PMATRIX_COLUMNS = 12  # columns of a P matrix that a work-item of a CPU makes; each computes all exponentials itself
@@ -147,13 +149,19 @@ class Layout:
         self.slot_bytes = self.n_blocks * self.block_bytes
         # blocks that a tile may have in the compiled kernels, which data of different size share; tiles of one block
         # have kernels of their own: without loops over blocks they take 0.92 to 0.95 times as long
-        self.most_blocks = max(self.tile_blocks, CPU_TILE_BYTES // (self.real.itemsize * vw))
+        self.most_blocks = max(self.tile_blocks, self.largest_tile // vw)
         if self.tile_blocks == 1:
             self.most_blocks = 1
         # columns of a P matrix that one work-item makes: one on a GPU, which has more items than there are columns
         self.pmatrix_columns = 1 if self.lane_per_item else PMATRIX_COLUMNS
         # lanes of a vector of doubles: as many as a block has, or half as many where kernels have no others
         self.double_lanes = vw if self.double_sums else max(2, vw // 2)
+
+    @property
+    def largest_tile(self) -> int:
+        """Patterns of a tile on a CPU at most."""
+        more = 1 if self.many_states else max(1, TILE_COMPONENTS // self.n_components)
+        return more * CPU_TILE_BYTES // self.real.itemsize
 
     def _settle_local_memory(self) -> None:
         self.shared_states = self.lane_per_item and self.many_states  # work-items share the states of a lane
@@ -383,10 +391,10 @@ def default_lanes(device: Device, precision: str) -> int:
 
 
 def _cpu_tiles(shape: DataShape, precision: str, lanes: int, enough_tiles: int) -> Layout:
-    """The largest tiles, up to CPU_TILE_BYTES, that are enough in number and do not pad too much."""
-    patterns = CPU_TILE_BYTES // TYPES[precision][0].itemsize
+    """The largest tiles that are enough in number and do not pad too much."""
     blocks = sum(-(-n // lanes) for n in shape.part_patterns)
-    layout = Layout(**vars(shape), precision=precision, vw=lanes, tile_blocks=patterns // lanes, max_groups=1)
+    layout = Layout(**vars(shape), precision=precision, vw=lanes, max_groups=1)
+    layout = replace(layout, tile_blocks=layout.largest_tile // lanes)
     while layout.tile_blocks > 1 and (layout.n_tiles < enough_tiles or layout.n_blocks > MAX_PADDING * blocks):
         layout = replace(layout, tile_blocks=layout.tile_blocks // 2)
     return layout
