@@ -1,5 +1,6 @@
 """`python -m plltool.front_ends PROGRAM ARGUMENTS` runs a front end, one of `plltool.registry.FRONT_ENDS`."""
 
+import logging
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -23,4 +24,5 @@ def main(program: str, arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    logging.raiseExceptions = False  # where the reader of stdout has gone, as `head` does, the files are still written
     sys.exit(main(sys.argv[1], sys.argv[2:]))

@@ -225,6 +225,16 @@ def test_closed_streams(small, command):
         assert "rror" not in done.stderr
 
 
+def test_a_front_end_whose_reader_has_gone_goes_on_quietly(small):
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [*f"{sys.executable} -m plltool.front_ends raxml-ng --check --model JC --msa".split(), str(small)]
+    done = subprocess.run(command, cwd=small.parent, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "wall-clock" in (small.parent / "small.fasta.raxml.log").read_text()
+
+
 def test_without_arguments_the_help_is_shown_once(plltool):
     for words in ((), ("trees",)):
         shown = plltool(*words).output
