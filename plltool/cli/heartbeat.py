@@ -1,5 +1,7 @@
 """What is known of a running command between two reports, as a line of a terminal, and as JSON for programs."""
 
+from __future__ import annotations
+
 import json
 import sys
 import time

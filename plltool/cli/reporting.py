@@ -4,6 +4,8 @@ On a terminal, progress is one line that is overwritten, see `draw_progress`. El
 for each round, and one every HEARTBEAT_SECONDS where a round takes longer.
 """
 
+from __future__ import annotations
+
 import logging
 import os
 import signal

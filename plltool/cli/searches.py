@@ -1,5 +1,7 @@
 """Commands that search or sample trees, and choose models."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable
 from typing import Any

@@ -1,5 +1,7 @@
 """A running command: the values of its options, and what commands do with them, from the files to the result."""
 
+from __future__ import annotations
+
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,5 +1,7 @@
 """Commands about data, records and this machine."""
 
+from __future__ import annotations
+
 import json
 import shlex
 import stat

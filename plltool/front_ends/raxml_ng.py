@@ -1,5 +1,7 @@
 """`raxml-ng`: the commands of RAxML-NG."""
 
+from __future__ import annotations
+
 import os
 import re
 from collections.abc import Callable, Sequence
