@@ -178,7 +178,7 @@ def read_parts(path: str, model: str, spell: Callable[[str], str]) -> str:
         stated = {re.sub(r"\{[^{}]*\}$", "", pair[1].strip()): pair[0].strip() for pair in pairs if len(pair) > 1}
         spaced = re.compile(r"(?<=[\w\\])\s+(?=\d)")
         rows: list[Any] = [(stated.get(name, "DNA"), name, spaced.sub(", ", sites)) for name, sites in charsets]
-        rows = [row for row in rows if not stated or row[1] in stated]
+        rows = [row for row in rows if row[1] in stated] or rows
     else:
         rows = [match.groups() for line in lines if (match := _LINE.fullmatch(line))]
         if len(rows) < len(lines):

@@ -143,6 +143,10 @@ def test_partitions(call, folder):
     assert list(map(float, lengths)) == pytest.approx([own.total_length(), other.total_length()], rel=1e-5)
     call("iqtree -s a.fasta -q p.part -m F81 -te true.nwk --prefix r -quiet", 0)
     assert (folder / "r.iqtree").read_text().count("  F81+F ") == 2
+    sets = "charset one = 1-70; charset two = 71-150; charpartition combined = one: 1-70, two: 71-150;"  # as Biopython
+    (folder / "b.nex").write_text(f"#NEXUS\nbegin sets;\n{sets}\nend;\n")
+    call("iqtree -s a.fasta -q b.nex -m F81 -te true.nwk --prefix b -quiet", 0)
+    assert (folder / "b.treefile").read_text() == (folder / "r.treefile").read_text()
 
 
 def test_trees_that_are_given(call, folder):
