@@ -124,7 +124,8 @@ class DeviceArrays:
         """Fill a host array with what an array on the device holds from byte `offset` on; waits for the queue."""
         cl.enqueue_copy(self._queue, array, self.held[name], src_offset=offset)
         self._counters.bytes_from_device += array.nbytes
-        self._sent.pop(name, None)  # a kernel has written to it
+        if name not in PARCEL:
+            self._sent.pop(name, None)  # a kernel has written to it
         self._settle()
         return array
 
