@@ -2,7 +2,7 @@
  *
  * The moves are those of plltool/analyses/sampling that change nothing but the tree and its lengths and ask for nothing but the
  * likelihood: BranchMultiplier, NodeSlider, TreeMultiplier, Interchange and Extension. Their classes derive the Hastings ratios; a step
- * here draws the same numbers in the same order, and tests/engine/test_walks.py compares them.
+ * here draws the same numbers in the same order, and tests/analyses/sampling/test_walks.py compares them.
  *
  * Work: a work-group, which is one work-item, for each walker, or it takes several, one after another. It takes all tiles of all parts
  * through the NEWVIEWs that a proposal asks for, by the instructions of `traverse`. For CPU devices.
@@ -165,7 +165,8 @@ INLINE double extend(Walker *w, double extension)
     const double near = begins_rising ? upper : lower;
     if (!begins_rising)
         change_length(w, home, upper);
-    change_length(w, edge, rises ? near : far);
+    if (rises)
+        change_length(w, edge, near);
     change_length(w, joint, rises ? far : near);
     replace_child(w, above, joint, home);
     replace_child(w, w->parent[edge], edge, joint);

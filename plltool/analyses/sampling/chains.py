@@ -4,20 +4,20 @@ A run has several chains. Chain h, counted from 0, samples the posterior to the 
 the cold one, is what is sampled, and the others, which cross valleys more easily, bring it to other hills. In each
 generation all chains of all runs make a move of the same kind, drawn at random for all of them, so that their
 likelihoods are one launch of tracks of about the same length; whatever the kinds are, each keeps the posterior of each
-chain. On a device that can, a move of the tree is a walk of many, see `plltool.analyses.sampling.walks`. Then two
-chains of each run, drawn at random, may exchange their heats, as many times as there are chains, since this costs next
-to nothing: with i and j for their states, the exchange is accepted with the probability
+chain. On a device that can, some moves of the tree come as a walk of many, see `plltool.analyses.sampling.walks`. Then
+two chains of each run, drawn at random, may exchange their heats, as many times as there are chains, since this costs
+next to nothing: with i and j for their states, the exchange is accepted with the probability
 min(1, (posterior(j) / posterior(i))^(heat_i - heat_j)).
 
 But for the kinds of moves, all choices of a run are drawn by a generator of its own, and it learns from its own chains
 alone. So it does the same, bit for bit, whatever runs advance beside it.
 
 Steps are tuned in the first generations only: after each proposal with the acceptance probability a, the logarithm of
-the step changes by (a - target) / t^0.6 where t counts the proposals (Andrieu & Thoms 2008), from the beginning and
-again from half of these generations on, when chains have come to where they stay. After them, kernels are fixed.
-A temperature that is tuned changes likewise, by the number of generations t, so that neighbours in heat exchange theirs
-with the probability SWAP_TARGET. It does not stop to change, but ever less, and what is sampled stays the posterior
-(Miasojedow, Moulines & Vihola 2013).
+the step changes by (a - target) / t^0.6 where t counts the proposals (Andrieu & Thoms 2008), after a walk by the sum of
+a - target over its proposals in place of one, from the beginning and again from half of these generations on, when
+chains have come to where they stay. After them, kernels are fixed. A temperature that is tuned changes likewise, by the
+number of generations t, so that neighbours in heat exchange theirs with the probability SWAP_TARGET. It does not stop
+to change, but ever less, and what is sampled stays the posterior (Miasojedow, Moulines & Vihola 2013).
 
 Only those CLAs are made that a proposal changes. A chain has two slots for each inner node. One holds the node's CLA in
 the present state. A proposal writes into the other one, at the nodes whose CLAs it changes, and reads the present CLAs
@@ -66,6 +66,7 @@ def sampling_slots(n_taxa: int, n_chains: int) -> int:
 
 
 WALK_STEPS = 64, 16  # moves of a walk at most if there is nothing to sample but the tree, and if there are parameters
+LEAST_WALK_STEPS = 4  # of fewer it is not worth to make all P matrices first
 WALK_WORK = 1 << 20  # of a walk at most: moves times patterns times the multiplications of a NEWVIEW
 
 
@@ -115,7 +116,8 @@ class EngineLikelihoods(Likelihoods):
         if engine.can_walk and len(space.shares) == 1:
             components, states = space.shape
             most, work = WALK_STEPS[len(space.parameters) > 0], engine.n_patterns * components * states**2
-            self.walk_steps = min(most, WALK_WORK // work)
+            steps = min(most, WALK_WORK // work)
+            self.walk_steps = steps if steps >= LEAST_WALK_STEPS else 0
 
     def begin(self, states: Sequence[State]) -> list[State]:
         self._engine.set_model([model.components() for model in self._space.models])
@@ -141,7 +143,7 @@ class EngineLikelihoods(Likelihoods):
         pairs = zip(asked, states, strict=True)
         tracks = [self._track(chain, state, own.stale, own.question) for (chain, own), state in pairs]
         values = self._engine.ask_tracks(tracks)()
-        sums, at = values.sum(axis=1).tolist(), 0
+        sums, at = values.cumsum(axis=1)[:, -1].tolist(), 0  # in the order of the parts, as walks add
         for (chain, own), state, track in zip(asked, states, tracks, strict=True):
             question, end = own.question, at + track.n_values
             known = None if question is None else Known(question, question.read(values[at + 1 : end], state))

@@ -2,7 +2,8 @@
 
 A walk is made of the moves of `STEPS`, which change the tree alone and ask for its likelihood alone, drawn by their
 weights. In Python a move takes longer than the likelihood of a small alignment, so a walk saves most of the time. It
-keeps what a chain samples, as its moves do.
+keeps what a chain samples, as its moves do. A likelihood that is not finite, which is an error elsewhere, rejects a
+move.
 """
 
 from __future__ import annotations

@@ -332,7 +332,7 @@ class OpenCLEngine(Engine):
         return partial(self._sums_of_parts, request.n_values, request.parts)
 
     def walk(self, walkers: Walkers, models: Sequence[PackedModel], n_slots: int, n_steps: int) -> None:
-        layout, arrays, (chunk,) = self.layout, self._arrays, self._chunks or self._make_chunks()
+        layout, arrays, (chunk,) = self.layout, self._arrays, self._chunks
         n_walkers, _, n_nodes = walkers.trees.shape
         tile_stride, slot_stride = layout.strides(self.n_slots, chunk.n_tiles)
         numbers: dict[str, Any] = self._fixed | {
@@ -368,6 +368,7 @@ class OpenCLEngine(Engine):
             arrays.run(self._kernels.walk, (1 if self._one_thread else n_walkers,), (1,), numbers, **no_tree)
             for name, array in changed.items():
                 arrays.receive(array, name)
+            self._forget_bad_pattern()
         newviews, evaluates = walkers.numbers[:, [WalkWord.NEWVIEWS, WalkWord.EVALUATES]].sum(axis=0).tolist()
         self.counters.newviews += int(newviews)
         self.counters.instructions += int(newviews + evaluates)
