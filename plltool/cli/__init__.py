@@ -123,7 +123,7 @@ class MainGroup(Group):
         return super().resolve_command(ctx, args)
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> click.Context:
-        terminal.open_closed_streams()
+        terminal.settle_process()
         command = shlex.join([info_name or "plltool", *args])
         job.join(args)
         try:

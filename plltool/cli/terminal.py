@@ -5,6 +5,8 @@ for it everywhere, CLICOLOR=0 nowhere (bixense.com/clicolors). Of several, the f
 drawings and log files never have any.
 """
 
+import atexit
+import gc
 import io
 import os
 import re
@@ -20,6 +22,7 @@ from plltool.errors import PlltoolError
 NO_COLUMNS = 80  # of a terminal that does not say how wide it is
 INDENT = "  "  # of the rows after the first one of a line that is folded
 GAP = "  "  # between two columns of a table
+OBJECTS_PER_COLLECTION = 100_000  # made since the last collection of garbage; one takes some 10 ms
 LABEL_WIDTH = 50  # characters that a label has at most; what is longer is a sentence with a colon
 KEY_LABELS = ("lnL", "best by ")  # what the labels of the most important results begin with
 
@@ -120,8 +123,15 @@ def drop_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def open_closed_streams() -> None:
-    """Open the null device for each standard stream that is closed, so that no other file gets its number."""
+def settle_process() -> None:
+    """Make this process one of the command line, before it imports numpy.
+
+    The null device is opened for each standard stream that is closed, so that no other file gets its number. Little
+    garbage has cycles, so it is rarely looked for, and not at the end. Threads of OpenBLAS would only wait.
+    """
+    gc.set_threshold(OBJECTS_PER_COLLECTION)
+    atexit.register(gc.freeze)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from plltool import PlltoolError
-from plltool.cli.terminal import open_closed_streams
+from plltool.cli.terminal import settle_process
 from plltool.front_ends.options import UsageError
 
 EXIT_OK, EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
 
 
 def main(program: str, arguments: Sequence[str]) -> int:
-    open_closed_streams()
+    settle_process()
     try:
         import_module(f"plltool.front_ends.{program.lower().replace('-', '_')}").run(arguments)
     except (PlltoolError, KeyboardInterrupt, BrokenPipeError) as error:

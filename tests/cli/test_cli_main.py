@@ -14,6 +14,7 @@ from helpers import read_states
 
 from plltool import __version__
 from plltool.cli import main
+from plltool.cli.terminal import OBJECTS_PER_COLLECTION
 from plltool.io.files import read_record
 from plltool.registry import ANALYSES
 from plltool.run.evaluation import evaluate
@@ -223,6 +224,16 @@ def test_closed_streams(small, command):
         done = subprocess.run(["sh", "-c", line], cwd=small.parent, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (0, "")
         assert "rror" not in done.stderr
+
+
+@pytest.mark.parametrize(("given", "expected"), [({}, "1"), ({"OPENBLAS_NUM_THREADS": "3"}, "3")])
+def test_a_process_of_the_command_line_has_one_thread_of_blas_and_collects_seldom(given, expected):
+    ask = "import atexit, gc, os; atexit.register(lambda: print(gc.get_freeze_count() > 10_000, flush=True))\n"
+    ask += "from plltool.cli import main; main(['search', '--help'], standalone_mode=False)\n"
+    ask += "print(gc.get_threshold()[0], os.environ['OPENBLAS_NUM_THREADS'])"
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("OPENBLAS")}
+    done = subprocess.run([sys.executable, "-c", ask], env=clean | given, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-2:] == [f"{OBJECTS_PER_COLLECTION} {expected}", "True"]
 
 
 def test_a_front_end_whose_reader_has_gone_goes_on_quietly(small):
