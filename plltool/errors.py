@@ -21,6 +21,11 @@ def shorten(text: str) -> str:
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."
 
 
+def show_object(found: object) -> str:
+    """An object for a message: on one line, shortened."""
+    return shorten(" ".join(repr(found).split()))
+
+
 def show_name(name: str) -> str:
     """A name, or another text of a user's, for a message: quoted, on one line, shortened if that is very long."""
     shown, kept = shorten(name), min(len(name), _MAX_SHOWN)
@@ -137,6 +142,12 @@ def check_least(what: str, found: int, least: int) -> None:
         raise InputError(f"{what}: found {found!r}, expected a whole number of at least {least}")
     if found < least:
         raise InputError(f"{what}: found {found}, expected at least {least}")
+
+
+def check_kind(what: str, found: object, kind: type | tuple[type, ...], expected: str) -> None:
+    """Raise InputError unless an argument, called `what`, is of a kind, of which `expected` says what it is."""
+    if not isinstance(found, kind):
+        raise InputError(f"{what}: found {show_object(found)}, expected {expected}")
 
 
 def check_one_of(what: str, found: str, allowed: Collection[str]) -> None:

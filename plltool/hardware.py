@@ -8,11 +8,12 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path, PurePosixPath
 from typing import Any, TypedDict, Unpack
 
 from plltool.constants import PRECISIONS
-from plltool.errors import InputError, check_one_of, show_name
+from plltool.errors import InputError, check_one_of, show_name, show_object
 
 ASSUMED_MEMORY = 1 << 32  # bytes of the host where the system tells of none
 SIZE_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}  # binary logarithms
@@ -41,22 +42,30 @@ class Hardware:
     share: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        if self.share is not None:
-            self._check_share(self.share)
+        words: Any = [self.device] if isinstance(self.device, str) else self.device
+        if not (isinstance(words, Sequence) and words and all(isinstance(word, str) for word in words)):
+            raise InputError(f"device: found {show_object(words)}, expected a name, or several in a list")
+        plain: dict[str, Any] = {"device": ",".join(words)}
         check_one_of("precision", self.precision, PRECISIONS)
         for name, value in (("vw", self.vw), ("threads", self.threads), ("memory", self.memory)):
-            if value is not None and not (isinstance(value, int) and value > 0):
-                raise InputError(f"{name}: found {value!r}, expected a whole number above 0")
+            if value is not None:
+                if isinstance(value, bool) or not (isinstance(value, Integral) and value > 0):
+                    raise InputError(f"{name}: found {value!r}, expected a whole number above 0")
+                plain[name] = int(value)
+        if self.share is not None:
+            try:
+                plain["share"] = tuple(float(part) for part in self.share)
+            except (TypeError, ValueError):
+                found = f"share: found {show_object(self.share)}"
+                raise InputError(f"{found}, expected a number for each device, such as (0.6, 0.4)") from None
+        self.__dict__.update(plain)  # a frozen dataclass has no other way
+        if self.share is not None:
+            self._check_share(self.share)
 
     @classmethod
     def of(cls, **settings: Unpack[HardwareSettings]) -> Hardware:
         """From keywords; several devices, and their shares, may be any sequences."""
-        device, share = settings.get("device", cls.device), settings.get("share")
-        plain: dict[str, Any] = {
-            **settings,
-            "device": device if isinstance(device, str) else ",".join(device),
-            "share": None if share is None else tuple(share),
-        }
+        plain: dict[str, Any] = {**settings}
         return cls(**plain)
 
     def _check_share(self, share: tuple[float, ...]) -> None:

@@ -3,7 +3,10 @@
 import functools
 import inspect
 from collections.abc import Callable
+from os import PathLike
 from typing import Any, ParamSpec, TypeVar
+
+from plltool.errors import check_kind
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -11,16 +14,26 @@ _ELSEWHERE = {  # options of the command that another function has
     ("search", "bootstrap"): "; plltool.search_supports makes replicates of a result",
     ("search", "supports"): "; plltool.search_supports computes supports of a result",
 }
+_KINDS: dict[str, tuple[Any, str]] = {  # by annotation, what it must be
+    "Listener": (Callable, "a function"),
+    "str | PathLike[str]": ((str, PathLike), "text or a path"),
+}
+_FIELDS = {"hardware": "; give the fields of plltool.Hardware as keywords, such as device=... and threads=..."}
 
 
 def takes_keywords(settings: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorate a function ``f(..., **keywords: Unpack[settings])``, where `settings` is a TypedDict.
 
-    A call with a keyword that is neither a parameter nor a key of `settings` raises TypeError before anything is done.
+    A call with a keyword that is neither a parameter nor a key of `settings` raises TypeError before anything is done;
+    one whose options, listener or path is something else raises InputError.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        known = (*inspect.signature(function).parameters, *sorted(settings.__optional_keys__))
+        parameters = inspect.signature(function).parameters.values()
+        named = [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]
+        known = (*named, *sorted(settings.__optional_keys__))
+        written = {name: getattr(kind, "__forward_arg__", "") for name, kind in settings.__annotations__.items()}
+        written |= {parameter.name: str(parameter.annotation) for parameter in parameters}
 
         @functools.wraps(function)
         def checked(*args: P.args, **keywords: P.kwargs) -> R:
@@ -29,17 +42,27 @@ def takes_keywords(settings: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
                     import difflib
 
                     called = function.__qualname__.removesuffix(".__init__")
-                    hint = _find_place(function, name) or _ELSEWHERE.get((called, name), "")
+                    hint = _find_place(function, name) or _ELSEWHERE.get((called, name)) or _FIELDS.get(name, "")
                     similar = difflib.get_close_matches(name, known, n=1)
                     if similar and not hint:
                         hint = f"; did you mean {similar[0]!r}?"
                     # the words are Python's own
                     raise TypeError(f"{called}() got an unexpected keyword argument {name!r}{hint}")
+                _check_kind(name, keywords[name], written[name], function)
             return function(*args, **keywords)
 
         return checked
 
     return decorate
+
+
+def _check_kind(name: str, value: object, written: str, function: Callable[..., Any]) -> None:
+    """InputError for a value that is not of the kind that the annotation says: one of _KINDS, or a public dataclass."""
+    kind = written.removesuffix(" | None")
+    options = getattr(function, "__globals__", {}).get(kind)
+    known = (options, f"plltool.{kind}(...)") if hasattr(options, "__dataclass_fields__") else None
+    if (found := _KINDS.get(kind, known)) and not (value is None and kind != written):
+        check_kind(name, value, *found)
 
 
 def _find_place(function: Callable[..., Any], name: str) -> str:

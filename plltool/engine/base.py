@@ -224,7 +224,8 @@ class Engine(Holder):
     def _check_slots(self, program: IntArray) -> None:
         written = slots_written(program)
         if written > self.n_slots:
-            raise EngineError(f"the program writes to slot {written - 1}, the engine has {self.n_slots}")
+            hint = "a Likelihood holds more without lnl_only, and with neighbours, states or roots"
+            raise EngineError(f"the program writes to slot {written - 1}, the engine has {self.n_slots}; {hint}")
 
     def _check_parts(self, parts: Parts) -> None:
         shapes = {(part.n_states, part.n_components) for part in parts}

@@ -11,7 +11,7 @@ from plltool.alignment.alignment import MIN_TAXA, Sequences
 from plltool.alignment.spaces import SPACES, detect_states, space_called
 from plltool.alignment.states import PROTEIN, StateSpace
 from plltool.constants import FIRST_WORD, NAME_KINDS, WHOLE
-from plltool.errors import InputError, check_one_of, explained, list_names, show_name
+from plltool.errors import InputError, check_one_of, explained, list_names, show_name, show_object
 from plltool.io import alignment_formats as formats
 from plltool.io.files import FileName, read_text, source_name, unpacked_name
 from plltool.io.nexus import read_nexus, starts_like_nexus
@@ -116,15 +116,15 @@ def _read_text(text: bytes, source: str, states: StateSpace | None, names: str |
 
 
 def read_alignments(
-    paths: Sequence[FileName],
+    paths: Sequence[FileName | Sequences],
     states: StateSpace | str | None = None,
     *,
     names: str | None = None,
     least: int = MIN_TAXA,
 ) -> Iterator[Sequences]:
-    """`read_alignment` of several files; at most one has the warning of blanks in headers."""
+    """`read_alignment` of several files, or what it returned; at most one has the warning of blanks in headers."""
     for path in paths:
-        own = read_alignment(path, states, names=names, least=least)
+        own = path if isinstance(path, Sequences) else read_alignment(path, states, names=names, least=least)
         if any(formats.NAMES_HINT in warning for warning in own.warnings):
             names = WHOLE
         yield own
@@ -195,12 +195,17 @@ def _is_fasta(text: bytes) -> bool:
 
 
 def read_queries(
-    paths: Sequence[FileName], states: StateSpace | str | None = None, *, names: str | None = None
+    paths: FileName | Sequence[FileName | Sequences],
+    states: StateSpace | str | None = None,
+    *,
+    names: str | None = None,
 ) -> tuple[Sequences, ...]:
     """The sequences of FASTA, PHYLIP or NEXUS files, each with one or more; arguments as of `read_alignment`.
 
     Raises InputError as it does, and if a name occurs in two files, or there is no file.
     """
+    if isinstance(paths, (str, os.PathLike)):
+        paths = [paths]
     if not paths:
         raise InputError("queries: found no file, expected one or more")
     files = tuple(read_alignments(paths, states, names=names, least=1))
@@ -246,7 +251,12 @@ def read_folder(folder: FileName, states: str | None = None, names: str | None =
 
 
 def join_alignments(genes: Mapping[str, Sequences], source: str) -> tuple[Sequences, list[tuple[int, int]]]:
-    """The alignments side by side, taxa by name, gaps for those that a gene lacks; columns of each gene, from 1."""
+    """The alignments side by side, taxa by name, gaps for those that a gene lacks; columns of each gene, from 1.
+
+    Raises InputError if there is no gene, or one is a table of states.
+    """
+    if not (isinstance(genes, Mapping) and genes):
+        raise InputError(f"genes: found {show_object(genes)}, expected a mapping of names to alignments")
     for own in genes.values():
         own.refuse_table("one of several alignments")
     names = sorted({name for own in genes.values() for name in own.names})

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from plltool.alignment.alignment import Sequences, to_bytes
+from plltool.alignment.alignment import MIN_TAXA, Sequences, to_bytes
 from plltool.alignment.spaces import detect_states
 from plltool.alignment.states import DNA, PROTEIN
 from plltool.constants import NO_NODE
-from plltool.errors import InputError, show_name
+from plltool.errors import InputError, show_name, show_object
 from plltool.io.newick import is_length
 from plltool.tree.rooted_nodes import RootedNodes
 from plltool.tree.topology import Tree
@@ -109,8 +109,8 @@ def to_biopython(tree: Tree) -> Bio.Phylo.BaseTree.Tree:
     return BiopythonTree(root=made[root], rooted=tree.is_rooted)
 
 
-def alignment_from_object(given: AlignmentObject) -> Sequences:
-    """The sequences in an object, whose characters decide what data they are.
+def alignment_from_object(given: AlignmentObject, least: int = MIN_TAXA) -> Sequences:
+    """The sequences in an object, at least so many, whose characters decide what data they are.
 
     Accepted are
 
@@ -124,7 +124,7 @@ def alignment_from_object(given: AlignmentObject) -> Sequences:
     A sequence is text, bytes, a Biopython Seq or SeqRecord, or a list or array of single characters.
     """
     if hasattr(given, "data_type") and hasattr(given, "taxon_namespace"):
-        return _read_matrix(given)
+        return _read_matrix(given, least)
     source = "the mapping given" if isinstance(given, Mapping) else f"the {type(given).__name__} given"
     names, sequences = _split_alignment(given)
     for name in names:
@@ -132,7 +132,7 @@ def alignment_from_object(given: AlignmentObject) -> Sequences:
             raise InputError(f"{source}: found {_describe_type(name)} as a taxon name, expected text")
     pairs = zip(names, sequences, strict=True)
     rows = tuple(_read_sequence(row, f"{source}: taxon {show_name(name)}") for name, row in pairs)
-    return Sequences(tuple(map(str, names)), rows, source, detect_states(rows))
+    return Sequences(tuple(map(str, names)), rows, source, detect_states(rows), least=least)
 
 
 def _split_alignment(given: AlignmentObject) -> tuple[list[Any], list[Any]]:
@@ -166,13 +166,15 @@ def _read_sequence(given: Any, where: str) -> bytes:
     if isinstance(given, bytearray) or hasattr(given, "__bytes__"):  # the latter: Bio.Seq
         return bytes(given)
     if isinstance(given, (list, tuple, np.ndarray)):
-        characters = np.asarray(given).tolist()
-        if all(isinstance(character, (str, bytes)) and len(character) == 1 for character in characters):
-            return b"".join(map(to_bytes, characters))
+        characters = given.tolist() if isinstance(given, np.ndarray) else given
+        for position, character in enumerate(characters, 1):
+            if not (isinstance(character, (str, bytes)) and len(character) == 1):
+                raise InputError(f"{where}, position {position}: found {show_object(character)}, expected a character")
+        return b"".join(map(to_bytes, characters))
     raise InputError(f"{where}: found {_describe_type(given)}, expected text or single characters")
 
 
-def _read_matrix(matrix: dendropy.CharacterMatrix) -> Sequences:
+def _read_matrix(matrix: dendropy.CharacterMatrix, least: int) -> Sequences:
     """The sequences that a dendropy matrix has, in its order; a cell is the letter for its states, ``-`` or ``?``."""
     if matrix.data_type not in _DENDROPY_STATES:
         expected = "a DnaCharacterMatrix or a ProteinCharacterMatrix; other data are not supported"
@@ -182,7 +184,7 @@ def _read_matrix(matrix: dendropy.CharacterMatrix) -> Sequences:
         to_bytes("".join(_cell_symbol(matrix, name, cell) for cell in enumerate(matrix[taxon], start=1)))
         for name, taxon in zip(names, matrix, strict=True)
     )
-    return Sequences(names, rows, "the dendropy matrix", _DENDROPY_STATES[matrix.data_type], told=True)
+    return Sequences(names, rows, "the dendropy matrix", _DENDROPY_STATES[matrix.data_type], told=True, least=least)
 
 
 def _cell_symbol(matrix: dendropy.CharacterMatrix, name: str, cell: tuple[int, dendropy.StateIdentity]) -> str:

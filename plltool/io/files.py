@@ -18,7 +18,7 @@ from typing import IO, Any, TypeAlias
 from weakref import WeakSet
 
 from plltool.constants import PARTIAL_ENDING, STDIN
-from plltool.errors import InputError, explained, show_name
+from plltool.errors import InputError, check_kind, explained, show_name
 from plltool.hardware import available_memory
 
 FileName: TypeAlias = str | os.PathLike[str]
@@ -59,6 +59,7 @@ def write_record(path: FileName, record: Mapping[str, Any]) -> None:
 
     ValueError for a lack of `RECORD_KEYS` or a number that is not finite; other errors as `write_text`.
     """
+    check_kind("record", record, Mapping, "what as_record() of a result returns")
     missing = [key for key in RECORD_KEYS if key not in record]
     if missing:
         raise ValueError(f"a run record lacks {', '.join(missing)}")
@@ -152,6 +153,8 @@ def source_name(path: FileName) -> str:
         source = os.fspath(path)
     except TypeError:
         raise InputError(f"found an object of type {type(path).__name__}, expected the name of a file") from None
+    if not source:
+        raise InputError("found an empty text, expected the name of a file")
     return "standard input" if source == STDIN else source
 
 

@@ -130,10 +130,10 @@ def read_gene_trees(given: Sequence[FileName | Tree | TreeObject], names: Sequen
     return trees
 
 
-def find_nodes(given: FileName | TreeObject) -> tuple[str, Iterator[RootedNodes]]:
+def find_nodes(given: FileName | TreeObject, called: str = GIVEN_TEXT) -> tuple[str, Iterator[RootedNodes]]:
     """What errors call a file, Newick text or a tree of another library, and the trees in it, at least one."""
     if is_newick(given):
-        return GIVEN_TEXT, _at_least_one(parse_trees(str(given), GIVEN_TEXT), GIVEN_TEXT)
+        return called, _at_least_one(parse_trees(str(given), called), called)
     if isinstance(given, (str, PathLike)):
         return source_name(given), _at_least_one(_read_nodes(given), source_name(given))
     nodes, source = nodes_from_object(given)
@@ -160,9 +160,7 @@ def load_nodes(given: FileName | Tree | TreeObject, called: str = GIVEN_TEXT) ->
     """The first tree of a file, text, which is `called` so, or an object, and its name; a warning if there are more."""
     if isinstance(given, Tree):
         return RootedNodes.of_tree(given), "the tree"
-    if is_newick(given):
-        return parse_nodes(str(given), called), called
-    source, found = find_nodes(given)
+    source, found = find_nodes(given, called)
     nodes = next(found)
     with suppress(InputError):  # what follows may be anything
         if next(found, None) is not None:

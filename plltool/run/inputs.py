@@ -16,7 +16,7 @@ from plltool.alignment.spaces import CODON, detect_states, genetic_code_of
 from plltool.alignment.states import StateSpace
 from plltool.arrays import ArrayLike
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_MODELS, LINKAGES, ROOT_NAME, SCALED
-from plltool.errors import InputError, check_one_of, shorten, show_name
+from plltool.errors import InputError, check_one_of, show_name, show_object
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.bridge import AlignmentObject, TreeObject, alignment_from_object
 from plltool.io.files import source_name
@@ -216,7 +216,7 @@ def _as_scheme(given: ModelLike | None) -> Scheme:
     if isinstance(given, (str, PathLike)):
         return read_scheme(fspath(given))
     if not (isinstance(given, (list, tuple)) and given and all(isinstance(model, Model) for model in given)):
-        raise InputError(f"model: found {shorten(repr(given))}, expected a string, a file, or the models of a result")
+        raise InputError(f"model: found {show_object(given)}, expected a string, a file, or the models of a result")
     return tuple(PartSpec(model.spec) for model in given)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from functools import partial
-from typing import Unpack
+from numbers import Integral
+from os import PathLike
+from typing import NoReturn, Unpack
 
 import numpy as np
 
@@ -25,7 +27,7 @@ from plltool.constants import (
     SPRTA,
     UNLINKED,
 )
-from plltool.errors import InputError, check_least, count, shorten
+from plltool.errors import InputError, check_least, count, shorten, show_object
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.model.describe import format_scheme
 from plltool.model.model import GROUPS, Model
@@ -131,6 +133,9 @@ class Likelihood(Parameters, Density):
         size = f"{self.data.n_sequences} taxa, {self.data.n_sites} sites"
         return f"<Likelihood: {size}, {models}, {self.engine.device_name}>"
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Likelihood cannot be pickled or copied: make one from the data, tree and models of this one")
+
     def __enter__(self) -> Likelihood:
         return self
 
@@ -185,8 +190,8 @@ class Likelihood(Parameters, Density):
 
     def set_length(self, edge: int, length: float) -> None:
         """Set the length of one branch; InputError outside the bounds or for a branch that does not exist."""
-        if not 0 <= edge < self._tree.n_edges:
-            raise InputError(f"found branch {edge}, expected 0 .. {self._tree.n_edges - 1}")
+        if not (isinstance(edge, Integral) and 0 <= edge < self._tree.n_edges):
+            raise InputError(f"found branch {edge!r}, expected 0 .. {self._tree.n_edges - 1}")
         lengths = self.lengths
         lengths[edge] = length
         self.lengths = lengths
@@ -318,9 +323,11 @@ class Likelihood(Parameters, Density):
     def likelihoods(self, models: Sequence[ModelLike]) -> FloatArray:
         """(n_models,) lnL of the tree under other models with as many rate categories; the likelihood keeps its own.
 
-        A device computes as many of them at the same time as it has room for. Raises InputError for a model with
+        A device computes as many of them at the same time as it has room for. Raises InputError for text, a model with
         another number of rate categories, and for per-site rates.
         """
+        if isinstance(models, (str, PathLike)):
+            raise InputError(f"models: found {show_object(models)}, expected a list of models")
         refuse_site_rates(self._likelihood.models, "the likelihood under several models")
         proposals = [cut_inputs(self.data, model, self._brlen)[1] for model in models]
         for parts in proposals:

@@ -1,13 +1,13 @@
 """How a tree is shown: an outgroup as one clade, and mean branch lengths where the parts have separate ones."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
 import numpy as np
 
 from plltool.arrays import BoolArray, FloatArray
 from plltool.constants import MIDPOINT, OUTGROUP, ROOT_KINDS, ROOT_NAME
-from plltool.errors import InputError, check_least, show_name
+from plltool.errors import InputError, check_least, show_name, show_object
 from plltool.io.newick_writer import find_root, write_newick
 from plltool.tree.rooted import check_outgroup, place_midpoint, place_minimal_deviation, place_outgroup
 from plltool.tree.rooted_nodes import RootedNodes, UnrootedNodes
@@ -40,6 +40,8 @@ def as_outgroup(given: OutgroupLike | None, names: Sequence[str], whose: str = "
 def _split_names(given: OutgroupLike, names: Sequence[str]) -> list[str]:
     known = set(names)
     texts = [given] if isinstance(given, str) else given
+    if not (isinstance(texts, Collection) and all(isinstance(text, str) for text in texts)):
+        raise InputError(f"outgroup: found {show_object(given)}, expected a name, or several in a list")
     parts = [part for text in texts for part in ([text] if text in known else text.split(","))]
     return [part if part in known else part.strip() for part in parts]
 

@@ -1,9 +1,11 @@
 """What users hand over from Python: objects of other libraries, outgroups, misspelt keywords; and how results look."""
 
+import copy
 from io import StringIO
 
 import dendropy
 import numpy as np
+import pandas
 import pytest
 from Bio import AlignIO, Phylo
 from oracles.likelihood import brute_force, dna_columns
@@ -85,6 +87,78 @@ def trees():
     yield plltool.evaluate(ROWS, TREE, **QUICK).tree
 
 
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"threads": True}, "threads: found True, expected a whole number above 0"),
+        ({"memory": 2e9}, "memory: found 2000000000.0, expected a whole number above 0"),
+        ({"device": plltool.Hardware("numpy")}, r"device: found Hardware\(device='numpy', .*, expected a name, or"),
+        ({"device": [1, 2]}, r"device: found \[1, 2\], expected a name, or several in a list"),
+        ({"device": ["numpy"] * 2, "share": 0.5}, r"share: found 0.5, expected a number for each device"),
+        ({"options": {"starts": 1}}, r"options: found \{'starts': 1\}, expected plltool.SearchOptions\(...\)"),
+        ({"listener": 3}, "listener: found 3, expected a function"),
+        ({"checkpoint": 3}, "checkpoint: found 3, expected text or a path"),
+        ({"partitions": ["a"]}, r"partitions: found \['a'\], expected text or a path"),
+        ({"time": "5"}, "time: found '5', expected a positive number of seconds"),
+        ({"outgroup": 3}, "outgroup: found 3, expected a name, or several in a list"),
+        ({"outgroup": ["Rat", 3]}, r"outgroup: found \['Rat', 3\], expected a name, or several in a list"),
+        ({"model": np.eye(2)}, r"model: found array\(\[\[1., 0.\], \[0., 1.\]\]\), expected a string, a file"),
+    ],
+    ids=lambda given: next(iter(given)) if isinstance(given, dict) else "",
+)
+def test_arguments_of_another_type(wrong, message):
+    with pytest.raises(InputError, match=rf"\A{message}[^\n]*\Z"):
+        plltool.search(ROWS, **QUICK | wrong)
+
+
+def test_numbers_of_numpy_and_lists_of_devices_are_settings_of_the_hardware():
+    few = plltool.Hardware(["numpy", "cpu"], threads=np.int64(2), share=np.array([1, 3]))
+    assert few == plltool.Hardware("numpy,cpu", threads=2, share=(1.0, 3.0))
+    assert type(few.threads) is int
+    assert (
+        plltool.search(ROWS, starts=2, workers=np.int64(2), **QUICK).lnl == plltool.search(ROWS, starts=2, **QUICK).lnl
+    )
+
+
+def test_queries_in_all_forms(tmp_path):
+    query = {"q": "ACGTACGTACGTTTGN"}
+    (tmp_path / "q.fasta").write_text(">q\nACGTACGTACGTTTGN\n")
+    read = plltool.read_queries([tmp_path / "q.fasta"])
+    given = [tmp_path / "q.fasta", tmp_path.glob("q.fasta"), read, read[0], query, list(query.items()), iter(read)]
+    rows = [plltool.place(ROWS, TREE, one, "JC", device="numpy").to_dataframe() for one in given]
+    for row in rows[1:]:
+        assert row.equals(rows[0])
+    assert plltool.read_queries(tmp_path / "q.fasta")[0].rows == read[0].rows
+
+
+def test_other_objects_that_are_refused():
+    for call, message in (
+        (lambda: plltool.search(pandas.DataFrame([["A", np.nan]], ["x"])), "'x', position 2: found nan, expected a"),
+        (lambda: plltool.bench("numpy"), "hardware: found 'numpy', expected a plltool.Hardware"),
+        (lambda: plltool.compare(ROWS, plltool.Hardware("numpy"), "numpy"), "b: found 'numpy', expected a"),
+        (lambda: plltool.compare_likelihoods(ROWS, TREE, ["cpu", "gpu"]), r"hardware: found \['cpu', 'gpu'\], exp"),
+        (lambda: plltool.join_alignments({}, "all"), r"genes: found \{\}, expected a mapping of names to alignments"),
+        (lambda: plltool.write_record("x.json", []), r"record: found \[\], expected what as_record\(\) of"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=message):
+            call()
+    with plltool.Likelihood(ROWS, TREE, lnl_only=True, **QUICK) as likelihood:
+        for call, message in (
+            (lambda: likelihood.likelihoods("JC"), "models: found 'JC', expected a list of models"),
+            (lambda: likelihood.set_length("0", 0.1), r"found branch '0', expected 0 .. 6"),
+            (lambda: likelihood.gradient(), "a Likelihood holds more without lnl_only"),
+        ):
+            with pytest.raises(plltool.PlltoolError, match=message):
+                call()
+        with pytest.raises(TypeError, match="a Likelihood cannot be pickled or copied: make one from the data"):
+            copy.deepcopy(likelihood)
+
+
+def test_text_of_several_trees_has_a_warning(caplog):
+    plltool.evaluate(ROWS, f"{TREE}\r\n{TREE}\r\n", **QUICK)
+    assert "the tree given: found several trees, the first one is taken" in caplog.messages
+
+
 @pytest.mark.parametrize("alignment", list(alignments()), ids=lambda given: type(given).__name__)
 def test_alignments_of_other_libraries(alignment, lnl):
     assert plltool.evaluate(alignment, TREE, **QUICK).lnl == lnl
@@ -125,8 +199,10 @@ def test_objects_that_are_refused():
         plltool.evaluate(ROWS, 3)
     with pytest.raises(InputError, match="model: found 3, expected a string, a file, or the models of a result"):
         plltool.evaluate(ROWS, TREE, 3)
-    with pytest.raises(InputError, match="queries: found an object of type int, expected sequences or files"):
+    with pytest.raises(InputError, match="alignment: found an object of type int, expected a file, a mapping"):
         plltool.place(ROWS, TREE, 3)
+    with pytest.raises(InputError, match="found an empty text, expected the name of a file"):
+        plltool.evaluate(ROWS, "")
 
 
 def test_lists_of_words_may_be_texts():
@@ -161,6 +237,8 @@ def test_lengths_that_are_refused(tmp_path, wrong):
         (lambda: plltool.Likelihood(ROWS, TREE, precison="single"), r"Likelihood\(\) got .* mean 'precision'\?"),
         (lambda: plltool.sample(ROWS, generations=9), r"; write options=plltool.SampleOptions\(generations="),
         (lambda: plltool.search(ROWS, qqq=1), r"search\(\) got an unexpected keyword argument 'qqq'$"),
+        (lambda: plltool.search(ROWS, hardware=1), r"search\(\) got .* 'hardware'; give the fields of plltool.Hard"),
+        (lambda: plltool.date(ROWS, TREE, {}, hardware=1), r"date\(\) got .* 'hardware'; give the fields"),
     ],
 )  # fmt: skip
 def test_misspelt_keywords(call, message):

@@ -197,9 +197,17 @@ class TestAlignments:
         with pytest.raises(InputError, match=r"^alignment: found an object of type .*, expected a file, a mapping"):
             alignment_from_object(given)
 
-    @pytest.mark.parametrize("row", [None, 1.5, np.zeros(6, np.uint8), ["AC", "GT"]])
-    def test_what_is_no_sequence(self, row):
-        with pytest.raises(InputError, match=r"^the mapping given: taxon 'b': found an object of type .*, expected"):
+    @pytest.mark.parametrize(
+        ("row", "found"),
+        [
+            (None, ": found an object of type NoneType"),
+            (1.5, ": found an object of type float"),
+            (np.zeros(6, np.uint8), ", position 1: found 0"),
+            (["A", "GT"], ", position 2: found 'GT'"),
+        ],
+    )
+    def test_what_is_no_sequence(self, row, found):
+        with pytest.raises(InputError, match=rf"^the mapping given: taxon 'b'{found}, expected"):
             alignment_from_object({"a": "AC", "b": row, "c": "AC"})
 
     def test_names_without_a_row(self):

@@ -15,7 +15,7 @@ from plltool.analyses.search.analysis import search
 from plltool.analyses.selection.analysis import choose_if_asked
 from plltool.analyses.supports.bootstrap import bootstrap as make_replicates
 from plltool.constants import COMPARE_TOLERANCE, DEFAULT_LINKAGE, DEFAULT_SEED, WHOLE
-from plltool.errors import InputError, PlltoolError, explained, shorten
+from plltool.errors import InputError, PlltoolError, check_kind, explained, shorten
 from plltool.hardware import Hardware
 from plltool.io.alignment_formats import NAMES_HINT
 from plltool.io.alignment_reader import looks_like_alignment, read_alignment
@@ -295,6 +295,8 @@ def compare(
     alignment, model, partitions, brlen, constraint, start, seed, options, listener : as for `plltool.search`, also for
         errors
     """
+    for label, own in zip(labels, (a, b), strict=True):
+        check_kind(label, own, Hardware, "a plltool.Hardware")
     model, _ = choose_if_asked(alignment, model, partitions, start, brlen, seed, asdict(a))  # type: ignore[arg-type]
     data, models = resolve_inputs(alignment, model, brlen, rooted=True)
     for hardware in (a, b):  # a missing device is refused before anything runs

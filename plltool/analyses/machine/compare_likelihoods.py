@@ -12,7 +12,7 @@ import numpy as np
 from plltool.analyses.machine.devices import devices
 from plltool.arrays import FloatArray
 from plltool.constants import COMPARE_TOLERANCE, DEFAULT_LINKAGE, PRECISIONS
-from plltool.errors import DeviceError, InputError, show_name
+from plltool.errors import DeviceError, InputError, check_kind, show_name
 from plltool.hardware import Hardware, parse_hardware
 from plltool.io.files import Recorded
 from plltool.progress import Listener, ignore, log
@@ -159,6 +159,9 @@ def compare_likelihoods(
     Raises InputError if fewer than two devices are given, or alignment, tree or model cannot be used, and DeviceError
     if the first device cannot be used, or only one can. Others that cannot are among the `failures` of the result.
     """
+    check_kind("hardware", hardware, Mapping, "a mapping of names to plltool.Hardware")
+    for label, own in hardware.items():
+        check_kind(label, own, Hardware, "a plltool.Hardware")
     if len(hardware) < 2:
         raise InputError(f"hardware: found {len(hardware)}, expected at least two devices to compare")
     data, models = resolve_inputs(alignment, model, brlen, rooted=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from os import PathLike
 from typing import Any, TypeAlias, Unpack
@@ -18,6 +18,7 @@ from plltool.engine.requests import Holder, work_of
 from plltool.engine.storage import Slots
 from plltool.errors import InputError, check_least
 from plltool.io.alignment_reader import read_queries
+from plltool.io.bridge import alignment_from_object
 from plltool.io.jplace import EdgeNumbers, JplaceRow, format_jplace
 from plltool.io.newick_writer import write_newick
 from plltool.optimise.lengths import smooth
@@ -37,8 +38,7 @@ from plltool.tree.rooted import add_root, place_outgroup
 from plltool.tree.rooted_nodes import UnrootedNodes
 from plltool.tree.topology import Tree, restore_duplicates
 
-PathName: TypeAlias = str | PathLike[str]
-QueriesLike: TypeAlias = PathName | Sequences | Collection[PathName]
+QueriesLike: TypeAlias = AlignmentLike | Sequence[str | PathLike[str] | Sequences]
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,8 @@ def place(
     Parameters
     ----------
     alignment, tree, model, settings : the reference; see `evaluate`, also for errors
-    queries : a file, several files, or `Sequences`, aligned to the reference: with the same columns
+    queries : a file, an alignment in any form that `plltool.search` takes, or a list of files or `Sequences`; aligned
+        to the reference: with the same columns
     heuristic : share of the likelihood weights of all scores that the branches have that are optimised, the best ones
         first; 1 optimises all branches
     raxml_blo : also optimise the length of the branch at each place, as RAxML does, of all queries or of none; if None,
@@ -220,13 +221,7 @@ def place(
         if own.spec.ascertainment is not None:
             found = f"model {own.spec.shown}: placement cannot correct for ascertainment bias"
             raise InputError(f"{found}, expected a model without it")
-    if isinstance(queries, Sequences):
-        files: tuple[Sequences, ...] = (queries,)
-    elif isinstance(queries, (str, PathLike, Iterable)):
-        files = read_queries([queries] if isinstance(queries, (str, PathLike)) else list(queries), names=names)
-    else:
-        raise InputError(f"queries: found an object of type {type(queries).__name__}, expected sequences or files")
-    given, start = encode_queries(files, data), as_tree(tree, data.names)
+    given, start = encode_queries(_read_queries(queries, names), data), as_tree(tree, data.names)
 
     def ask(likelihood: Likelihood) -> dict[str, Any]:
         lnl = likelihood.lnl()
@@ -245,6 +240,14 @@ def place(
 
     told = replace(data, warnings=(*data.warnings, *given.warnings))
     return evaluate_and_ask(ask, PlacementResult, told, start, models, {}, **settings)
+
+
+def _read_queries(given: QueriesLike, names: str | None) -> tuple[Sequences, ...]:
+    """The queries of a file, an alignment, or several files or `Sequences`; errors as of `place`."""
+    given = list(given) if isinstance(given, Iterator) else given
+    several: list[Any] = list(given) if isinstance(given, (list, tuple, set)) else [given]
+    are_files = all(isinstance(item, (str, PathLike, Sequences)) for item in several)
+    return read_queries(several if are_files else [alignment_from_object(given, least=1)], names=names)
 
 
 def _describe(places: Places, tree: Tree, distal: IndexArray) -> list[Placement]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
+from numbers import Real
 from os import PathLike
 from time import perf_counter
 from typing import Any, Unpack
@@ -287,8 +288,8 @@ def _set_deadline(limit: float | None, began: float) -> Deadline | None:
     """The deadline of a search with a limited time; InputError if the time cannot be used."""
     if limit is None:
         return None
-    if not 0 < limit < math.inf:
-        raise InputError(f"time: found {limit}, expected a positive number of seconds")
+    if not (isinstance(limit, Real) and 0 < limit < math.inf):
+        raise InputError(f"time: found {limit!r}, expected a positive number of seconds")
     if current() is not None:
         raise InputError(f"time: found {limit:g}, expected none: the clocks of ranks would let them decide differently")
     return Deadline(limit, began)

@@ -44,7 +44,7 @@ from plltool.engine.base import EngineData, Peak
 from plltool.engine.layout import DataShape, Layout
 from plltool.engine.select import make_engine
 from plltool.engine.storage import Slots
-from plltool.errors import InputError
+from plltool.errors import InputError, check_kind
 from plltool.hardware import Hardware
 from plltool.io.files import Recorded, read_object
 from plltool.model.model import Model
@@ -165,6 +165,7 @@ def bench(
     Raises DeviceError if the device cannot be used, or not for one of the `shapes`, and InputError if the engine cannot
     hold the number of states.
     """
+    check_kind("hardware", hardware, Hardware, "a plltool.Hardware")
     rows: list[dict[str, Any]] = []
     fitting = items.QUICK_SHAPES if shapes is None else tuple(Shape(*shape) for shape in shapes)
     if shapes is None and not quick:
