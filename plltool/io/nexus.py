@@ -151,7 +151,8 @@ _DATATYPES = dict.fromkeys(("dna", "rna", "nucleotide"), DNA) | dict.fromkeys(("
 _DATATYPES |= {"standard": COUNTED, "restriction": SPACES["bin"]}
 _EXAMPLES = {"DNA": "such as {AG} for R", "protein": "such as {DN} for B"}  # of sets of states
 _DEFAULT_DATATYPE = "standard"  # Maddison et al.: morphology
-_UNREAD_FORMATS = ("nolabels", "transpose", "tokens", "equate")  # each changes what the matrix means
+_UNREAD_FORMATS = ("nolabels", "transpose", "tokens")  # each changes what the matrix means
+_EQUATE = re.compile(r"([!-~])=(\{[!-z]+\}|\([!-z]+?\)|[!-~])")
 _STATE_BRACKET = re.compile(rb"[{}()]")
 _STATE_SET = re.compile(rb"\{[^{}()]*\}|\([^{}()]*\)")
 _MIXED = re.compile(r"\bdatatype\s*=\s*mixed\s*\(([^)]*+)(\))?", re.IGNORECASE)  # MrBayes: kinds of data by columns
@@ -177,16 +178,17 @@ class _Format:
     is_interleaved: bool
     states: StateSpace | None
     symbols: str
+    equate: dict[bytes, bytes]  # what stands for a character, such as {AG} for R; upper and lower case differ
 
 
 def read_nexus(text: bytes, source: str, states: StateSpace | None = None, **more: Any) -> Sequences:
     """The only data or characters block of a NEXUS file; see `starts_like_nexus`. `more` are other attributes.
 
-    Names are kept as written (an underscore stays one). Match, gap and missing characters are those that the FORMAT
-    command declares; the latter two become ``-`` and ``?``. The matrix may be interleaved, with names in each block or
-    in the first one alone, or not, whatever FORMAT says, as long as one of the layouts gives the announced sizes.
-    Without `states`, FORMAT says what the data are, or the characters show it. The symbols of standard data that FORMAT
-    declares become 0, 1, 2 and so on in their order.
+    Names are kept as written (an underscore stays one). Match, gap and missing characters and macros (equate) are those
+    that FORMAT declares; gap and missing become ``-`` and ``?``. The matrix may be interleaved, with names in each
+    block or in the first one alone, or not, whatever FORMAT says, as long as one of the layouts gives the announced
+    sizes. Without `states`, FORMAT says what the data are, or the characters show it. The symbols of standard data that
+    FORMAT declares become 0, 1, 2 and so on in their order.
 
     A set of states in brackets, such as {AG} or (AG), becomes the letter that stands for it, such as R. In standard
     and mixed data it becomes one of `sets`, whether it is polymorphic or uncertain.
@@ -257,7 +259,8 @@ def _parse_format(block: _Block, source: str, states: StateSpace | None) -> _For
         states = states or declared
     for option in _UNREAD_FORMATS:
         if options.get(option, "no").lower() != "no":  # SplitsTree writes transpose=no
-            raise InputError(f"{where}: the format option {option!r} is not supported; remove it")
+            expected = "expected a row for each taxon, with its name, and one character for each state"
+            raise InputError(f"{where}: the format option {option!r} is not supported, {expected}")
     if options.get("labels", "left").lower() not in ("", "left", "yes"):
         raise InputError(f"{where}: found labels={options['labels']}, expected the names on the left")
     for key in ("matchchar", "gap", "missing"):
@@ -272,10 +275,14 @@ def _parse_format(block: _Block, source: str, states: StateSpace | None) -> _For
         if not 2 <= len(symbols) <= MAX_STATES or not symbols.isascii() or len(set(symbols)) < len(symbols):
             expected = f"2 to {MAX_STATES} different ASCII characters, upper and lower case being the same"
             raise InputError(f"{where}: found symbols={show_name(options['symbols'])}, expected {expected}")
+    macros = "".join(options.get("equate", "").split())
+    if _EQUATE.sub("", macros):
+        raise InputError(f"{where}: found equate={show_name(options['equate'])}, expected macros such as R={{AG}} x=?")
     is_interleaved = options.get("interleave", "no").lower() != "no"
     match, gap, missing = (options[key].encode("ascii") for key in ("matchchar", "gap", "missing"))
     plain = bytes.maketrans(gap + missing, b"-" * len(gap) + b"?" * len(missing))
-    return _Format(match, plain, is_interleaved, states, symbols)
+    equate = {macro.encode(): value.encode() for macro, value in _EQUATE.findall(macros)}
+    return _Format(match, plain, is_interleaved, states, symbols, equate)
 
 
 def _parse_kinds(block: _Block, announced: formats.AnnouncedSize, source: str) -> tuple[DeclaredKind, ...]:
@@ -331,7 +338,9 @@ def _read_matrix(
         return sets.character_for(members, declared.symbols) or found[0]
 
     def clean(text: bytes) -> bytes:
-        return _STATE_SET.sub(replace_set, formats.remove_blanks(text))
+        text = formats.remove_blanks(text)
+        text = re.sub(rb".", lambda found: declared.equate.get(found[0], found[0]), text) if declared.equate else text
+        return _STATE_SET.sub(replace_set, text)
 
     def split(line: bytes) -> tuple[str, bytes]:
         name, sequence = formats.split_name(line)

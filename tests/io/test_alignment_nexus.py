@@ -32,6 +32,7 @@ EXPECTED = [("A", b"ACGT"), ("B", b"AC-T"), ("C", b"ACGG"), ("D", b"ACGA")]
         nexus("A AC\nGT\nB AC\n-T\nC AC\nGG\nD AC\nGA\n", "datatype=dna interleave=yes"),
         nexus("A ACGT\nB ..-.\nC ...G\nD ...A\n", "datatype=dna matchchar=."),
         nexus("A AxGT\nB ACoT\nC .CGG\nD xxxA\n".replace("x", "C").replace("CCCA", "ACGA"), "datatype=dna gap=o"),
+        nexus("A AxyT\nB Ax-T\nC AxGG\nD AxyA\n", 'datatype=dna gap=- equate="x = {C} y=G X=T"'),
         nexus("[1 2]\nA AC[x;[y]']GT[\n]\nB[b] AC-T\nC ACGG\nD ACGA [end;]\n"),
         nexus().replace("begin data;", "BEGIN Trees; tree a = ((A,B),'C;D'); ENDBLOCK; Begin CHARACTERS;"),
         nexus().replace("ntax=4 ", "").replace("begin data;", "begin taxa; dimensions ntax=4; end; begin data;"),
@@ -41,7 +42,7 @@ EXPECTED = [("A", b"ACGT"), ("B", b"AC-T"), ("C", b"ACGG"), ("D", b"ACGA")]
     ],
     ids=[
         "plain", "wrapped", "interleaved", "other_case", "interleave_unsaid", "names_once", "interleave_untrue",
-        "matchchar", "gap", "comments", "other_blocks", "taxa_block", "no_ntax", "no_end", "remarks",
+        "matchchar", "gap", "equate", "comments", "other_blocks", "taxa_block", "no_ntax", "no_end", "remarks",
     ],
 )  # fmt: skip
 def test_dialects_give_the_same_records(text):
@@ -76,6 +77,14 @@ def test_a_set_of_states_becomes_the_letter_that_stands_for_it(form):
     assert read(nexus(rows, form)) == expected
 
 
+def test_macros_stand_for_sets():
+    # IQ-TREE 2.0.7 has the same lnL of a file with these macros as of one without; PAUP writes such
+    macros = 'datatype=dna gap=- equate="R={AG} Y=(C T) n=? a=-"'
+    assert read(nexus("A RCGT\nB aCnY\nC ACGG\nD ACGA\n", macros))[:2] == [("A", b"RCGT"), ("B", b"-C?Y")]
+    found = read_nexus(nexus("A 0xy1\nB 0101\nC 1100\nD 1010\n", 'symbols="01" equate="x=(01) y=?"').encode(), "x.nex")
+    assert [found.sets.get(byte, bytes([byte])) for byte in found.rows[0]] == [b"0", b"01", b"?", b"1"]
+
+
 def test_sets_of_amino_acids():
     rows = "A {DN}(EQ)\nB {il}X\nC LV\nD {K}?\n"
     assert read(nexus(rows, "datatype=protein", "nchar=2"), PROTEIN) == [
@@ -100,6 +109,7 @@ def test_records_know_their_lines():
         (nexus(form="datatype=codon"), "line 4: found datatype 'codon', expected one of: dna, rna, nucleotide"),
         (nexus(form="datatype=restriction"), "found datatype 'restriction', expected one of: dna, rna, nucleotide"),
         (nexus(form="datatype=dna transpose"), "line 4: the format option 'transpose' is not supported"),
+        (nexus(form="datatype=dna equate='x={AG'"), "line 4: found equate='x={AG', expected macros such as"),
         (nexus(form="datatype=dna labels=right"), "line 4: found labels=right, expected the names on the left"),
         (nexus(form="datatype=dna gap=--"), "line 4: found gap='--', expected one ASCII character"),
         (nexus(form="datatype=dna gap=ä"), "line 4: found gap='ä', expected one ASCII character"),
