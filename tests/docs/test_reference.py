@@ -71,3 +71,22 @@ def test_every_option_that_a_page_mentions_exists(page):
 def test_every_function_that_a_page_mentions_exists(page):
     for name in re.findall(r"`plltool\.(\w+)[`(]", page.read_text(encoding="utf-8")):
         assert name in plltool.__all__ or name in ("kernels",), name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_rows_have_as_many_cells_as_their_header(page):
+    """A bar within a cell is written with a backslash, and no blank line cuts off the rows that follow it."""
+    text = re.sub(r"^(```+).*?^\1|^    .*?$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        header, line, *rows = table.splitlines()
+        assert re.fullmatch(r"(\| *:?-+:? *)+\|", line), header
+        for row in (line, *rows):
+            assert len(re.findall(r"(?<!\\)\|", row)) == len(re.findall(r"(?<!\\)\|", header)), row
+
+
+def test_the_guide_to_python_has_a_row_for_every_command():
+    guide = (REPOSITORY / "docs/guide/python.md").read_text(encoding="utf-8")
+    for command in (*ANALYSES, "Likelihood", "TimeTreeDensity"):
+        function = {"test": "topology_tests", "ancestral": "ancestral_states"}.get(command, command.replace("-", "_"))
+        if function in plltool.__all__:
+            assert re.search(rf"^\|.*`plltool\.{function}`.*\|$", guide, re.MULTILINE), function
