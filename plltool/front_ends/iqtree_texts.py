@@ -28,7 +28,7 @@ def fill(name: str, values: Mapping[str, Any]) -> str:
 def spell_here(model: str) -> str:
     """A model of IQ-TREE as plltool reads it: a name that implies unequal frequencies means empirical ones.
 
-    A file of ten numbers has the six rates and four frequencies of GTR.
+    A file of ten numbers has the six rates and four frequencies of GTR. Profiles, such as C20, imply +G4, and Poisson.
     """
     name, plus, rest = model.partition("+")
     if Path(name).is_file() and len(numbers := " ".join(read_lines(name)).split()) == len(PAIRS) + len("ACGT"):
@@ -37,6 +37,9 @@ def spell_here(model: str) -> str:
         classes = re.split(r",(?![^{}]*\})", mixture[2])
         return mixture[1] + ",".join(map(spell_here, classes)) + mixture[3]
     model = re.sub(r"\+FO(?=\{)", "+FU", model)
+    if re.search(r"(^|\+)C[1-6]0(?!\w)", model, re.IGNORECASE):
+        rates = "" if re.search(r"\+[GR]", model, re.IGNORECASE) else "+G4"
+        model = re.sub(r"^(?=C[1-6]0)", "Poisson+", model, flags=re.IGNORECASE) + rates
     match = re.match(r"([A-Za-z0-9.]+)(\{[^}]*\})?", model)
     is_unequal = match is not None and (match[1].upper() in UNEQUAL or re.fullmatch(r"\d{6}", match[1]))
     if match and is_unequal and not re.search(r"\+F", model[match.end() :], re.IGNORECASE):

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-LIMITS = {"plltool": 49_228, "tests": 45_220, "scripts": 9_014}
+LIMITS = {"plltool": 49_231, "tests": 45_228, "scripts": 9_014}
 
 
 def count_lines(folder: Path) -> int:

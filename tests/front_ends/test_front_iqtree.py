@@ -12,6 +12,7 @@ from small_alignments import write_fasta
 
 import plltool
 from plltool.front_ends.iqtree import CHOICES, _read_dates
+from plltool.front_ends.iqtree_texts import spell_here
 from plltool.front_ends.options import Given, UsageError
 from plltool.front_ends.work import cut
 
@@ -400,6 +401,13 @@ def test_dates_as_iqtree_has_them(words, text, expected, folder):
     else:
         with pytest.raises(UsageError, match=re.escape(expected)):
             _read_dates(task)
+
+
+def test_profiles_imply_gamma():
+    # .iqtree of IQ-TREE 2.0.7 has "MIX{LG+FC10pi1,...}+G4" of the first, and all have a shape alpha but the last
+    said = {"LG+C10": "LG+C10+G4", "c60": "Poisson+c60+G4", "LG+F+C20": "LG+F+C20+G4", "LG+C20+I": "LG+C20+I+G4"}
+    said |= {model: model for model in ("LG+C20+G{0.5}", "LG+C20+R4", "LG+FMIX{C10pi1:1:0.1,C10pi2:1:0.9}")}
+    assert {model: spell_here(model) for model in said} == said
 
 
 # of the model TWO, by IQ-TREE 2.0.7: -ft and -te with the same tree
