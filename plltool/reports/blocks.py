@@ -4,6 +4,7 @@ The content of a section is a list of paragraphs, which are texts, of facts, whi
 they are, and of blocks.
 """
 
+import re
 import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -29,6 +30,8 @@ class Block(ABC):
         """It as text; a text page leaves out what has no lines."""
         return []
 
+
+_WORDS = re.compile(r"(?!(?:nan|inf)\b)[^\W\d_]|\d[\d, ]*-\d")  # how a cell begins that holds words or columns
 
 Content = str | Mapping[str, str] | Block
 
@@ -72,7 +75,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Table(Block):
-    """A table; the first column has names, the others numbers unless `is_text`."""
+    """A table; the first column has names, the others numbers, on the right, or words; sentences if `is_text`."""
 
     caption: str
     columns: Sequence[str]
@@ -85,10 +88,13 @@ class Table(Block):
         return [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
 
     def html(self, key: str) -> Markup:
-        names = element("tr", *[element("th", name, scope="col") for name in self.columns])
+        words = ["words" * any(_WORDS.match(cell.text) for cell in column) for column in zip(*self.cells, strict=True)]
+        pairs = zip(self.columns, words or [""] * len(self.columns), strict=True)
+        names = element("tr", *[element("th", name, scope="col", class_=kind or None) for name, kind in pairs])
         rows = []
         for first, *rest in self.cells:
-            cells = [element("td", cell.text, class_=cell.mark or None) for cell in rest]
+            kinds = [f"{cell.mark} {kind}".strip() for cell, kind in zip(rest, words[1:], strict=True)]
+            cells = [element("td", cell.text, class_=kind or None) for cell, kind in zip(rest, kinds, strict=True)]
             rows.append(element("tr", element("th", first.text, scope="row"), *cells))
         content = element("caption", self.caption), element("thead", names), element("tbody", *rows)
         table = element("table", *content, class_="text" if self.is_text else None)

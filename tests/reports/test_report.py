@@ -12,6 +12,7 @@ from page_records import HOSTILE, NAMES, TREE, quoted_tree, record_of_dates, rec
 
 import plltool
 from plltool.cli import main
+from plltool.reports.blocks import Table
 
 
 def svgs(html):
@@ -123,7 +124,23 @@ def test_the_page_is_well_formed(prefix):
 
 def test_results_are_coloured(prefix):
     cells = [(given.get("class"), text) for name, given, text in read_page(plltool.report(prefix).html) if name == "td"]
-    assert {("bad", "0.0120 -"), ("good", "0.9300 +"), ("bad", "0.0300 -"), ("bad", "no"), ("good", "yes")} <= {*cells}
+    marked = {
+        ("bad", "0.0120 -"),
+        ("good", "0.9300 +"),
+        ("bad", "0.0300 -"),
+        ("bad words", "no"),
+        ("good words", "yes"),
+    }
+    assert marked <= {*cells}
+
+
+def test_columns_of_words_are_not_on_the_right():
+    rows = [("a", "2-7, 9", "GTR+F", "nan", "0.1 (2)", "1e-5"), ("b", "1", "x", "-0.5", "12", "-")]
+    table = Table("Parts", ("Part", "Columns", "Model", "lnL", "Share", "p"), rows)
+    kinds = ["words", "words", "words", None, None, None]
+    for name, own in (("th", kinds), ("td", kinds[1:])):
+        found = [given.get("class") for kind, given, _ in read_page(table.html("")) if kind == name]
+        assert found[: len(own)] == own
 
 
 def test_the_data_of_the_script_are_the_tree(prefix):
