@@ -77,10 +77,10 @@ def read_fields(text: bytes, source: str) -> tuple[list[str], list[tuple[int, li
 NAME_COLUMNS = ("name", "strain", "accession")  # in any case
 DATE_WORD = "date"  # in the name of the column of dates, in any case
 OTHER_NAMES, OTHER_DATES = ("taxon", "taxa"), ("year",)  # of these columns, where there are none of the above
-UNKNOWN_DATES = ("", "?", "NA", "unknown")
+UNKNOWN_DATES = ("", "?", "NA", "N/A", "UNKNOWN", "XXXX-XX-XX")  # in any case; the last is augur's
 EXPECTED = "a year such as 2011.37, a day such as 2011-05-17 or 2011-05-XX, a range such as [2011.2:2011.5], or ?"
 
-_DAY = re.compile(r"(\d{4})-(\d\d|XX)(?:-(\d\d|XX))?", re.IGNORECASE)
+_DAY = re.compile(r"(\d{4})-(\d\d?|XX)(?:-(\d\d?|XX))?", re.IGNORECASE)
 _YEAR = r"\d{4}(?:\.\d+)?"
 _RANGE = re.compile(rf"\[([^:\[\]]+):([^:\[\]]+)\]|b\(([^,()]+),([^,()]+)\)|({_YEAR})-({_YEAR})")
 
@@ -140,7 +140,7 @@ def _find_column(header: list[str], wanted: str | None, usual: list[int], expect
 
 def parse_date(text: str) -> SampleDate | None:
     """A date as text; None if it is unknown. Raises InputError if it cannot be understood."""
-    if text in UNKNOWN_DATES:
+    if text.upper() in UNKNOWN_DATES:
         return None
     ends = _RANGE.fullmatch(text)
     try:

@@ -14,6 +14,7 @@ from plltool.io.table_reader import decimal_year, parse_date, read_dates
         ("2011.37", 2011.37, 2011.37),
         ("-350", -350.0, -350.0),
         ("2011-01-01", 2011 + 0.5 / 365, 2011 + 0.5 / 365),
+        ("2011-1-1", 2011 + 0.5 / 365, 2011 + 0.5 / 365),  # TreeTime 0.12.1 has the same
         ("2012-12-31", 2012 + 365.5 / 366, 2012 + 365.5 / 366),
         ("2011-02-XX", 2011 + 31.5 / 365, 2011 + 58.5 / 365),
         ("2012-02", 2012 + 31.5 / 366, 2012 + 59.5 / 366),
@@ -31,7 +32,7 @@ def test_every_form(text, first, last):
     assert parse_date(text) == pytest.approx((first, last), rel=1e-15)
 
 
-@pytest.mark.parametrize("text", ["", "?", "NA", "unknown"])
+@pytest.mark.parametrize("text", ["", "?", "NA", "n/a", "Unknown", "XXXX-XX-XX"])
 def test_unknown(text):
     assert parse_date(text) is None
 
