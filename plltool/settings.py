@@ -42,10 +42,10 @@ def takes_keywords(settings: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
                     import difflib
 
                     called = function.__qualname__.removesuffix(".__init__")
-                    hint = _find_place(function, name) or _ELSEWHERE.get((called, name)) or _FIELDS.get(name, "")
-                    similar = difflib.get_close_matches(name, known, n=1)
-                    if similar and not hint:
-                        hint = f"; did you mean {similar[0]!r}?"
+                    places = _find_places(function)
+                    hint = _ELSEWHERE.get((called, name)) or _FIELDS.get(name, "")
+                    for similar in difflib.get_close_matches(name, (*known, *places), n=1):
+                        hint = hint or f"; {f'did you mean {similar!r}?' if similar in known else places[similar]}"
                     # the words are Python's own
                     raise TypeError(f"{called}() got an unexpected keyword argument {name!r}{hint}")
                 _check_kind(name, keywords[name], written[name], function)
@@ -65,10 +65,11 @@ def _check_kind(name: str, value: object, written: str, function: Callable[..., 
         check_kind(name, value, *found)
 
 
-def _find_place(function: Callable[..., Any], name: str) -> str:
-    """A hint at the argument of a function that takes an object with a field of this name; "" if there is none."""
+def _find_places(function: Callable[..., Any]) -> dict[str, str]:
+    """The fields of objects that a function takes, and how to write each one."""
+    places: dict[str, str] = {}
     for parameter in inspect.signature(function).parameters.values():
         kind = str(parameter.annotation).removesuffix(" | None")  # annotations are texts
-        if name in getattr(getattr(function, "__globals__", {}).get(kind), "__dataclass_fields__", ()):
-            return f"; write {parameter.name}=plltool.{kind}({name}=...)"
-    return ""
+        for name in getattr(getattr(function, "__globals__", {}).get(kind), "__dataclass_fields__", ()):
+            places[name] = f"write {parameter.name}=plltool.{kind}({name}=...)"
+    return places

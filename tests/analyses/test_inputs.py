@@ -227,6 +227,7 @@ def test_lengths_that_are_refused(tmp_path, wrong):
     [
         (lambda: plltool.search(ROWS, bootstrap=10), r"search\(\) got .* 'bootstrap'; plltool.search_supports makes"),
         (lambda: plltool.search(ROWS, efort="fast"), r"search\(\) got .* 'efort'; did you mean 'effort'\?"),
+        (lambda: plltool.search(ROWS, radius=3), r"'radius'; write options=plltool.SearchOptions\(radii=\.\.\.\)"),
         (lambda: plltool.evaluate(ROWS, TREE, fixd=True), r"evaluate\(\) got .* 'fixd'; did you mean 'fixed'\?"),
         (lambda: plltool.alrt(ROWS, TREE, replicate=1), r"alrt\(\) got .*; did you mean 'replicates'\?"),
         (lambda: plltool.ancestral_states(ROWS, TREE, brln=""), r"ancestral_states\(\) got .*; did you mean 'brlen'\?"),
