@@ -43,7 +43,7 @@ def draw_characters(nodes: RootedNodes, width: int, labels: bool = True, ascii_o
     room = width - 1 - max(len(nodes.labels[tip]) for tip in tips)
     scale = _fit(nodes, lengths, least, max(room, 1))
     columns = _columns(nodes, lengths, least, scale)
-    cells = np.zeros((max(rows) + 1, max(columns) + 1), dtype=np.int32)
+    cells = np.zeros((max(rows) + 1, max(columns) + 1), dtype=np.uint8)
     for node, below in enumerate(children):
         column, below_rows = columns[node], [rows[child] for child in below]
         for child, row in zip(below, below_rows, strict=True):
@@ -54,13 +54,14 @@ def draw_characters(nodes: RootedNodes, width: int, labels: bool = True, ascii_o
             cells[below_rows[0] + 1 : below_rows[-1] + 1, column] |= UP
         if below and node:
             cells[rows[node], column] |= LEFT
-    lines = [[LINES.get(int(cell), " ") for cell in row] for row in cells]
+    glyphs = np.array([LINES.get(cell, " ") for cell in range(2 * DOWN)])
+    drawn = [str(glyphs[row].view(f"U{len(row)}")[0]) for row in cells]
     for node, text in enumerate(texts):
         if text and node:
-            lines[rows[node]][columns[node] - len(text) : columns[node]] = text
-    drawn = ["".join(line).rstrip() for line in lines]
+            line, end = drawn[rows[node]], columns[node]
+            drawn[rows[node]] = line[: end - len(text)] + text + line[end:]
     for tip in tips:
-        drawn[rows[tip]] += f" {nodes.labels[tip]}"
+        drawn[rows[tip]] = f"{drawn[rows[tip]].rstrip()} {nodes.labels[tip]}"
     if are_own:
         length = picture.nice_length(max(max(columns) * picture.BAR_SHARE, 2.0) / scale) if scale else 0.0
         bar = f"├{'─' * max(round(length * scale) - 1, 0)}┤ {length:g}"
