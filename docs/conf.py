@@ -59,6 +59,11 @@ def list_sections(_app, _what, _name, _object, _options, lines):
     lines[:] = made
 
 
+def name_functions(_app, _what, _name, _object, _options, signature, returned):
+    """Show a default that is a function by its name."""
+    return signature and re.sub(r"<function (\w+)>", r"\1", signature), returned
+
+
 def set_bold(names):
     """Names separated by commas, each in bold."""
     return ", ".join(f"**{name.strip()}**" for name in names.split(","))
@@ -86,4 +91,5 @@ def list_commands(_app, name, source):
 def setup(app):
     app.connect("source-read", list_commands)
     app.connect("autodoc-process-docstring", list_sections)
+    app.connect("autodoc-process-signature", name_functions)
     app.connect("sphinx-click-process-epilog", list_files)

@@ -104,7 +104,7 @@ def search(
         must have among these taxa
     brlen : how the parts share branch lengths: all of them ("linked"), up to a factor for each part, of mean 1 over
         sites ("scaled"), or none ("unlinked")
-    device, precision, vw, threads, memory : see `plltool.hardware.Hardware`
+    device, precision, vw, threads, memory : see `plltool.Hardware`
     workers : climbs from several start trees at the same time, each in a process of its own; by default as many as
         there are threads, on a GPU or for a small alignment 1. Changes no digit
     options : how hard to search
