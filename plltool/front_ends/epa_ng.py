@@ -28,10 +28,12 @@ def _split(given: Given, session: Session) -> None:
     combined = plltool.read_alignment(given.first("combined"), names=FIRST_WORD)
     names = set(plltool.read_alignment(given.text("split"), names=FIRST_WORD, least=1).names)
     rows = [(name, row.decode("ascii", "replace")) for name, row in zip(combined.names, combined.rows, strict=True)]
-    for ending, is_reference in (("reference.fasta", True), ("query.fasta", False)):
-        kept = [row for row in rows if (row[0] in names) == is_reference]
+    files = {"reference.fasta": [row for row in rows if row[0] in names]}
+    files["query.fasta"] = [row for row in rows if row[0] not in names]
+    for ending, kept in files.items():
         if not kept:
             raise UsageError(f"--split: found no sequence of {ending} in {combined.source}, expected at least one")
+    for ending, kept in files.items():
         session.write(ending, plltool.format_fasta(*zip(*kept, strict=True)), ending)
 
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-LIMITS = {"plltool": 49_239, "tests": 45_248, "scripts": 9_014}
+LIMITS = {"plltool": 49_245, "tests": 45_253, "scripts": 9_014}
 
 
 def count_lines(folder: Path) -> int:

@@ -123,15 +123,18 @@ def test_files_of_a_folder(folder):
 @pytest.mark.parametrize(
     ("content", "model", "message"),
     [
-        ("junk", "JC", "bad.fasta: found 'junk' at the start of the file"),
-        (">a\nAC\n>b\nA\n>c\nAC\n", "JC", "bad.fasta"),
-        (">a\nMKL\n>b\nMKV\n>c\nMRL\n", "JC", "bad.fasta: found protein data, expected DNA for model 'JC'"),
+        ("junk", "JC", "last.fasta: found 'junk' at the start of the file"),
+        (">a\nAC\n>b\nA\n>c\nAC\n", "JC", "last.fasta"),
+        (">a\nMKL\n>b\nMKV\n>c\nMRL\n", "JC", "last.fasta: found protein data, expected DNA for model 'JC'"),
+        (">a\n---\n>b\n-N-\n>c\n???\n", "auto", "last.fasta: found nothing but gaps and undetermined characters"),
     ],
 )
-def test_errors_name_the_file(folder, content, model, message):
-    (folder / "bad.fasta").write_text(content)
+def test_a_gene_that_cannot_be_used_is_refused_before_any_search(folder, content, model, message):
+    (folder / "last.fasta").write_text(content)
+    heard = []
     with pytest.raises(InputError, match=message):
-        genes(folder, model, workers=1, **SETTINGS)
+        genes(folder, model, workers=1, listener=heard.append, **SETTINGS)
+    assert not heard
 
 
 @pytest.mark.slow

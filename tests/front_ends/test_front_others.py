@@ -178,7 +178,9 @@ def test_epa_ng_splits_an_alignment(call, folder):
     for name, expected in (("reference", "ABC"), ("query", "DEFG")):
         assert "".join(re.findall(r"^>(.*)$", (folder / f"{name}.fasta").read_text(), re.MULTILINE)) == expected
     assert plltool.read_alignment("query.fasta").rows == plltool.read_alignment("a.fasta").rows[3:]
+    (folder / "reference.fasta").unlink()
     call("epa-ng --split a.fasta a.fasta --redo", 2, "found no sequence of query.fasta in a.fasta")
+    assert not (folder / "reference.fasta").exists()
     call("epa-ng --split a.fasta --redo", 2, "found no --combined, expected the alignment of --split")
     wrong = "epa-ng -B --tree true.nwk --ref-msa a.fasta"
     call(wrong, 2, "-B: the front end cannot do this: plltool keeps no binary reference")

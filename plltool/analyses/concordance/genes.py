@@ -19,6 +19,7 @@ from typing import Any, Unpack
 from plltool.alignment.alignment import Sequences
 from plltool.analyses.concordance.analysis import Concordance, concordance
 from plltool.analyses.search.analysis import search
+from plltool.analyses.selection.analysis import AUTOMATIC
 from plltool.codec import saved
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, GENE_STAGE, SITE_QUARTETS, VERSION
 from plltool.engine.opencl.environment import child_environment
@@ -250,6 +251,9 @@ def _find_genes(
     listener: Listener,
 ) -> list[Gene]:
     """The trees of all genes: those that the checkpoint keeps, and new ones, which are saved there."""
+    is_given = model is not None and model.upper().partition("+")[0] not in AUTOMATIC
+    for own in data.values():  # so that no gene is refused after others were searched
+        resolve_inputs(own, model if is_given else None, rooted=True)
     largest = max(data.values(), key=lambda own: own.n_taxa * own.n_sites)
     cut, models = resolve_inputs(largest, None)
     shares = share_hardware(workers, len(data), cut.patterns, models, hardware)
