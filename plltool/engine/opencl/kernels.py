@@ -25,7 +25,7 @@ COMMON_FILES = ("layout.h", "arithmetic.h")
 TABLE_FILES = ("pmatrices.cl", "sums.cl")  # the first computes in double
 FLOAT_OPTION = "-cl-single-precision-constant"  # in kernels without doubles; they are the type of constants otherwise
 TRAVERSE_FILES = ("many_states.h", "job.h", "instructions.h", "shared_states.h", "traverse.cl")
-WALK_FILE = "walks.cl"
+WALK_FILES = ("walk_moves.h", "walks.cl")
 
 MOST_PROGRAMS = 64  # that a process keeps; an engine has 1 to 5
 
@@ -158,7 +158,7 @@ class EngineKernels:
     @functools.cached_property
     def walk(self) -> Kernel:
         """`walk`, built when it is first needed."""
-        files, options = (*COMMON_FILES, *TABLE_FILES, *TRAVERSE_FILES, WALK_FILE), [opcode_macro("likelihoods")]
+        files, options = (*COMMON_FILES, *TABLE_FILES, *TRAVERSE_FILES, *WALK_FILES), [opcode_macro("likelihoods")]
         return Kernel(build_program(self._context, self._layout, files, options), "walk", self._layout)
 
     def traverse(self, program: IntArray) -> Kernel:
