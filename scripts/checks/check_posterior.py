@@ -18,7 +18,6 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -27,10 +26,11 @@ import numpy as np
 from plltool.alignment.alignment import Sequences
 from plltool.alignment.patterns import compress, encode
 from plltool.alignment.states import DNA
-from plltool.analyses.sampling.chains import Chains, EngineLikelihoods, Heated, sampling_slots
+from plltool.analyses.sampling.chains import Chains, Heated
+from plltool.analyses.sampling.likelihoods import EngineLikelihoods
 from plltool.analyses.sampling.priors import Exponential
 from plltool.analyses.sampling.runs import make_moves
-from plltool.analyses.sampling.state import State, StateSpace
+from plltool.analyses.sampling.state import State, StateSpace, sampling_slots
 from plltool.analyses.sampling.tree import from_tree
 from plltool.engine.storage import Slots
 from plltool.hardware import Hardware
@@ -132,10 +132,8 @@ def sample(
     draws = rng.exponential(1.0 / PRIOR.rate, (runs, 2 * len(taxa) - 3)).tolist()
     states = [space.start(topology, [0.0, *own]) for topology, own in zip(topologies, draws, strict=True)]
     counts: list[dict[Splits, int]] = [{} for _ in range(runs)]
-    with ExitStack() as stack:
-        slots = Slots(sampling_slots(len(taxa), runs))
-        engine, _ = open_engine([part], space.models, slots, Hardware.of(threads=1))
-        stack.enter_context(engine)
+    slots = Slots(sampling_slots(len(taxa), runs))
+    with open_engine([part], space.models, slots, Hardware.of(threads=1))[0] as engine:
         likelihoods = EngineLikelihoods(space, engine, runs)  # type: ignore[arg-type]  # JC has no categories
         chains = Chains(
             [moves] * runs, likelihoods, states, Heated(0.0, 1), rng, [rng] * runs, tuning=generations // 10

@@ -361,7 +361,7 @@ class TestSampling:
         self, few, tmp_path, failing, caplog, saved, monkeypatch
     ):
         """Without walks, which need memory, all samples are the same."""
-        monkeypatch.setattr("plltool.analyses.sampling.chains.WALK_WORK", 0)
+        monkeypatch.setattr("plltool.analyses.sampling.likelihoods.WALK_WORK", 0)
         launches = failing(10**9, exhausted)
         expected = self.told(sample(few, **SAMPLED))
         middle = launches[0] // 2

@@ -20,7 +20,7 @@ from tree_samples import sides_of_root
 import plltool
 from plltool.alignment.patterns import compress
 from plltool.analyses.sampling.analysis import least_length
-from plltool.analyses.sampling.chains import EngineLikelihoods
+from plltool.analyses.sampling.likelihoods import EngineLikelihoods
 from plltool.analyses.sampling.moves import TABLE
 from plltool.analyses.sampling.result import describe_deviations
 from plltool.analyses.sampling.samples import Samples
@@ -88,7 +88,7 @@ def test_parts_of_different_shapes_and_little_memory(small, device, tmp_path, mo
     launches, odd = divmod(found.counters["requests"]["tracks"], 2)
     assert not odd, "two engines"
     assert launches >= 31, "the start and 30 generations, some of which ask several times"
-    monkeypatch.setattr("plltool.analyses.sampling.chains.WALK_WORK", 0)
+    monkeypatch.setattr("plltool.analyses.sampling.likelihoods.WALK_WORK", 0)
     streamed = plltool.sample(small, "JC", options=FEW, device=device, threads=1, memory=20_000)
     resident = plltool.sample(small, "JC", options=FEW, device=device, threads=1)
     assert (streamed.samples.numbers() == resident.samples.numbers()).all()

@@ -7,11 +7,11 @@ import pytest
 from analyses.sampling.toys import Shape, draw_state, lnl_of, make_space, neighbour
 from helpers import random_codes
 
-from plltool.analyses.sampling.chains import EngineLikelihoods, sampling_slots
 from plltool.analyses.sampling.informed_moves import InformedInterchange, InformedRegraft, QuartetDraw
 from plltool.analyses.sampling.joint_moves import Directions, JointLangevin
+from plltool.analyses.sampling.likelihoods import EngineLikelihoods
 from plltool.analyses.sampling.moves import LengthLangevin
-from plltool.analyses.sampling.state import Proposal
+from plltool.analyses.sampling.state import Proposal, sampling_slots
 from plltool.analyses.sampling.topology_moves import Extension
 
 N_TAXA, N_CHAINS = 8, 2

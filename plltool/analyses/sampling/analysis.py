@@ -21,14 +21,14 @@ import numpy as np
 
 from plltool.alignment.patterns import Patterns
 from plltool.analyses.dating.dates import DatesLike
-from plltool.analyses.sampling.chains import RunState, sampling_slots, temperature_of
+from plltool.analyses.sampling.chains import RunState, temperature_of
 from plltool.analyses.sampling.clock_choice import ClockChoice, choose_clock
 from plltool.analyses.sampling.parameters import find_parameters
 from plltool.analyses.sampling.result import SampleResult, sample_texts, swap_rates
 from plltool.analyses.sampling.runs import ChainRuns, DeviceUse, RunSetup, open_runs
 from plltool.analyses.sampling.samples import FEWEST_SAMPLES, Samples
 from plltool.analyses.sampling.settings import ClockPriors, Priors, SampleOptions
-from plltool.analyses.sampling.state import Sample, StateSpace
+from plltool.analyses.sampling.state import Sample, StateSpace, sampling_slots
 from plltool.analyses.sampling.summaries import summarise, summarise_times
 from plltool.analyses.sampling.time_state import TimeSpace
 from plltool.analyses.sampling.tree import from_tree

@@ -18,11 +18,6 @@ a - target over its proposals in place of one, from the beginning and again from
 chains have come to where they stay. After them, kernels are fixed. A temperature that is tuned changes likewise, by the
 number of generations t, so that neighbours in heat exchange theirs with the probability SWAP_TARGET. It does not stop
 to change, but ever less, and what is sampled stays the posterior (Miasojedow, Moulines & Vihola 2013).
-
-Only those CLAs are made that a proposal changes. A chain has two slots for each inner node. One holds the node's CLA in
-the present state. A proposal writes into the other one, at the nodes whose CLAs it changes, and reads the present CLAs
-elsewhere. If it is accepted, the two change places at these nodes; if it is rejected, nothing has to be undone. Surveys
-have slots of their own, see `plltool.analyses.sampling.state`. All chains are tracks of one launch.
 """
 
 from __future__ import annotations
@@ -36,169 +31,15 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from plltool.analyses.sampling.joint_moves import Learnt, LearntMove
+from plltool.analyses.sampling.likelihoods import Likelihoods
 from plltool.analyses.sampling.moves import Move
-from plltool.analyses.sampling.state import (
-    ALL_NODES,
-    Known,
-    Proposal,
-    Question,
-    QuestionProgram,
-    State,
-    StateSpace,
-    question_slots,
-)
+from plltool.analyses.sampling.state import Proposal, State, StateSpace
 from plltool.analyses.sampling.topology_moves import Extension
-from plltool.analyses.sampling.tree import ROOT
-from plltool.analyses.sampling.walks import begin_walks, end_walk, find_steps, of_steps
+from plltool.analyses.sampling.walks import find_steps, of_steps
 from plltool.arrays import IndexArray
 from plltool.codec import saved
 from plltool.constants import DEFAULT_TEMPERATURE
-from plltool.engine.contract import Opcode, WalkWord
-from plltool.engine.program import PACKED_LENGTH, Track
-from plltool.engine.requests import Holder, Walkers
-from plltool.errors import EngineError
-from plltool.model.model import solve_together
-
-
-def sampling_slots(n_taxa: int, n_chains: int) -> int:
-    """The number of CLAs that chains need."""
-    return (2 * (n_taxa - 2) + question_slots(n_taxa)) * n_chains
-
-
-WALK_STEPS = 64, 16  # moves of a walk at most if there is nothing to sample but the tree, and if there are parameters
-LEAST_WALK_STEPS = 4  # of fewer it is not worth to make all P matrices first
-WALK_WORK = 1 << 20  # of a walk at most: moves times patterns times the multiplications of a NEWVIEW
-
-
-class Likelihoods:
-    """What chains ask; here the likelihoods of no data, 1 everywhere, so that chains sample the prior."""
-
-    def begin(self, states: Sequence[State]) -> list[State]:
-        """The first states of all chains, with their models and likelihoods."""
-        return list(states)
-
-    def ask(self, proposals: Sequence[Proposal | None]) -> list[State | None]:
-        """The proposed state of each chain with its model, likelihood and answer; None where there is none."""
-        return [own and own.state._replace(known=self._answer(own.state, own.question)) for own in proposals]
-
-    @staticmethod
-    def _answer(state: State, question: Question | None) -> Known | None:
-        if question is None:
-            return None
-        return Known(question, question.read(np.zeros((question.n_values, len(state.models))), state))
-
-    def accept(self, chain: int) -> None:
-        """Note that a chain has gone to the state that was asked for last."""
-
-    walk_steps = 0  # how many moves of each chain are worth a walk, see `plltool.analyses.sampling.walks`; 0: none are
-
-    def begin_walks(self, states: Sequence[State], seeds: Sequence[int]) -> Walkers:
-        """Walkers at the present states of all chains; the words of their moves are still 0."""
-        raise AssertionError("there are no walks")
-
-    def walk(self, states: Sequence[State], walkers: Walkers) -> list[State]:
-        """Where all chains have gone to by `walk_steps` moves."""
-        raise AssertionError("there are no walks")
-
-
-class EngineLikelihoods(Likelihoods):
-    """The likelihoods of states by an engine with at least `sampling_slots`.
-
-    The models of `space` have the shape of those in use. The engine's model is lost, see `Holder.ask_tracks`.
-    """
-
-    def __init__(self, space: StateSpace, engine: Holder, n_chains: int):
-        self._space = space
-        self._engine = engine
-        self._n_inner = len(space.names) - 2
-        self._sides = [[0] * self._n_inner for _ in range(n_chains)]  # which of two slots holds the CLA of each node
-        self._asked: list[list[int]] = [[] for _ in range(n_chains)]  # the same if the proposal is accepted
-        if engine.can_walk and len(space.shares) == 1:
-            components, states = space.shape
-            most, work = WALK_STEPS[len(space.parameters) > 0], engine.n_patterns * components * states**2
-            steps = min(most, WALK_WORK // work)
-            self.walk_steps = steps if steps >= LEAST_WALK_STEPS else 0
-
-    def begin(self, states: Sequence[State]) -> list[State]:
-        self._engine.set_model([model.components() for model in self._space.models])
-        answers = self.ask([Proposal(state, 0.0, ALL_NODES, True) for state in states])
-        for chain, answer in enumerate(answers):
-            if answer is None or not math.isfinite(answer.lnl):
-                found = None if answer is None else answer.lnl
-                raise EngineError(f"chain {chain + 1} begins with lnL {found}, expected a finite number")
-            self.accept(chain)
-        return [answer for answer in answers if answer is not None]
-
-    def ask(self, proposals: Sequence[Proposal | None]) -> list[State | None]:
-        answers: list[State | None] = [None] * len(proposals)
-        asked = [(chain, own) for chain, own in enumerate(proposals) if own is not None]
-        if not asked:
-            return answers
-        states = [own.state for _, own in asked]
-        changed = [number for number, (_, own) in enumerate(asked) if own.revalued]
-        solve_together([model for number in changed for model in states[number].models])
-        models = [[model.components() for model in states[number].models] for number in changed]
-        for number, packed in zip(changed, self._engine.pack_models(models) if changed else (), strict=True):
-            states[number] = states[number]._replace(packed=packed)
-        pairs = zip(asked, states, strict=True)
-        tracks = [self._track(chain, state, own.stale, own.question) for (chain, own), state in pairs]
-        values = self._engine.ask_tracks(tracks)()
-        sums, at = values.cumsum(axis=1)[:, -1].tolist(), 0  # in the order of the parts, as walks add
-        for (chain, own), state, track in zip(asked, states, tracks, strict=True):
-            question, end = own.question, at + track.n_values
-            known = None if question is None else Known(question, question.read(values[at + 1 : end], state))
-            answers[chain] = state._replace(lnl=sums[at], known=known)
-            at = end
-        return answers
-
-    def accept(self, chain: int) -> None:
-        self._sides[chain] = self._asked[chain]
-
-    def begin_walks(self, states: Sequence[State], seeds: Sequence[int]) -> Walkers:
-        return begin_walks(states, self._sides, self._space.length_prior, seeds)
-
-    def walk(self, states: Sequence[State], walkers: Walkers) -> list[State]:
-        n_slots = sampling_slots(len(self._space.names), 1)
-        self._engine.walk(walkers, [state.packed for state in states], n_slots, self.walk_steps)
-        ends = [end_walk(walkers, chain, self._space, state) for chain, state in enumerate(states)]
-        self._sides = [sides for _, sides in ends]
-        return [state for state, _ in ends]
-
-    def _track(self, chain: int, state: State, stale: tuple[int, ...] | None, question: Question | None) -> Track:
-        """The program that makes the CLAs of `stale` nodes and of all above them, the likelihood and the answer."""
-        topology, at = state.topology, state.by_part
-        left, right, n = topology.left, topology.right, topology.n_taxa
-        remade = topology.postorder() if stale is ALL_NODES or not self._engine.resident else topology.upwards(stale)
-        sides = self._sides[chain].copy()
-        for node in remade:
-            sides[node - n] ^= 1
-        self._asked[chain] = sides
-        begin = sampling_slots(n, 1) * chain
-        first = begin - 2 * n  # the slots of node u are first + 2 u and the next one
-        rows: list[tuple[int, ...]] = []
-        read: list[int] = []  # without a question only these branches get P matrices
-        for node in remade:
-            a, b = left[node], right[node]
-            operand_a = ~a if a < n else first + 2 * a + sides[a - n]
-            operand_b = ~b if b < n else first + 2 * b + sides[b - n]
-            place_a, place_b = a, b
-            if question is None:
-                place_a, place_b = len(read), len(read) + 1
-                read += (a, b)
-            slot = first + 2 * node + sides[node - n]
-            rows.append((Opcode.NEWVIEW, slot, operand_a, place_a, operand_b, place_b, 0, 0))
-        top = topology.top
-        if question is None:
-            rows.append((Opcode.EVALUATE, 0, ~ROOT, 0, first + 2 * top + sides[top - n], len(read), 0, 0))
-            read.append(top)
-            return Track(rows, [[own[node] for node in read] for own in at], state.packed)
-        rows.append((Opcode.EVALUATE, 0, ~ROOT, 0, first + 2 * top + sides[top - n], top, 0, 0))
-        operands = [~tip for tip in range(n)] + [first + 2 * node + side for node, side in enumerate(sides, n)]
-        lengths = [[PACKED_LENGTH, *own[1:]] for own in at]
-        others = [0] * n + [first + 2 * node + 1 - side for node, side in enumerate(sides, n)]
-        question.write(state, QuestionProgram(operands, others, begin + 2 * self._n_inner, rows, lengths))
-        return Track(rows, lengths, state.packed, 1 + question.n_values)
-
+from plltool.engine.contract import WALK_WORDS, WalkWord
 
 TUNING_POWER = 0.6  # by which the changes of a step decrease
 MIN_STEP, MAX_STEP = 1e-4, 20.0
@@ -391,19 +232,19 @@ class Chains:
         turns = [(own, rank) for own in self.runs for rank in own.ranks]
         kinds = [(place, number) for place, number in enumerate(self._steps_of_walks) if number is not None]
         seeds = [int(own.rng.integers(1 << 64, dtype=np.uint64)) for own, _ in turns]
-        walkers, weights = self._likelihoods.begin_walks(self.states, seeds), np.zeros(len(self._steps_of_walks))
+        numbers, weights = np.zeros((len(turns), WALK_WORDS)), np.zeros(len(self._steps_of_walks))
         for place, number in kinds:
             move = self._moves[number][0]
             weights[place] = move.weight
-            of_steps(walkers, WalkWord.STEP)[:, place] = [own.steps[number][rank] for own, rank in turns]
+            of_steps(numbers, WalkWord.STEP)[:, place] = [own.steps[number][rank] for own, rank in turns]
             if isinstance(move, Extension):
-                walkers.numbers[:, WalkWord.EXTENSION] = move.extension
-        of_steps(walkers, WalkWord.BOUND)[:] = np.cumsum(weights)
+                numbers[:, WalkWord.EXTENSION] = move.extension
+        of_steps(numbers, WalkWord.BOUND)[:] = np.cumsum(weights)
         powers = [self._target.powers(own.heats[rank]) for own, rank in turns]
-        walkers.numbers[:, [WalkWord.LNL_POWER, WalkWord.PRIOR_POWER]] = powers
-        self.states = self._likelihoods.walk(self.states, walkers)
-        words = (WalkWord.TRIED, WalkWord.ACCEPTED, WalkWord.PROBABILITY)
-        counts = [of_steps(walkers, word).tolist() for word in words]
+        numbers[:, [WalkWord.LNL_POWER, WalkWord.PRIOR_POWER]] = powers
+        self.states = self._likelihoods.walk(self.states, numbers, seeds)
+        counted = WalkWord.TRIED, WalkWord.ACCEPTED, WalkWord.PROBABILITY
+        counts = [of_steps(numbers, word).tolist() for word in counted]
         for (own, rank), tried, accepted, probability in zip(turns, *counts, strict=True):
             for place, number in kinds:
                 own.tried[number, rank] += int(tried[place])

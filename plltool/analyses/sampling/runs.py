@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from plltool.alignment.patterns import Patterns
-from plltool.analyses.sampling.chains import Chains, EngineLikelihoods, Heated, Likelihoods, RunState, sampling_slots
+from plltool.analyses.sampling.chains import Chains, Heated, RunState
 from plltool.analyses.sampling.joint_moves import Directions
+from plltool.analyses.sampling.likelihoods import EngineLikelihoods, Likelihoods
 from plltool.analyses.sampling.moves import TABLE, Move, make_group
 from plltool.analyses.sampling.parameters import FACTORS, SHARES
 from plltool.analyses.sampling.settings import SampleOptions
-from plltool.analyses.sampling.state import Sample, StateSpace
+from plltool.analyses.sampling.state import Sample, StateSpace, sampling_slots
 from plltool.analyses.sampling.time_mass import UsualTimes
 from plltool.analyses.sampling.time_moves import TimeNumberMove
 from plltool.analyses.sampling.time_state import TimeSpace

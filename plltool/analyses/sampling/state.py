@@ -197,9 +197,9 @@ class Proposal(NamedTuple):
 N_SPARE = 2  # slots of a chain for CLAs that are read at once
 
 
-def question_slots(n_taxa: int) -> int:
-    """The number of CLAs of a chain that questions need besides its tree: one for each step down the tree."""
-    return n_taxa - 2 + N_SPARE
+def sampling_slots(n_taxa: int, n_chains: int) -> int:
+    """The number of CLAs of chains: two for each inner node, and one for each step of questions down the tree."""
+    return (3 * (n_taxa - 2) + N_SPARE) * n_chains
 
 
 @dataclass(eq=False)
@@ -213,7 +213,7 @@ class QuestionProgram:
 
     operands: list[int]  # (n_nodes,) the CLA below each node: a slot, or ~tip
     others: Sequence[int]
-    first: int  # of `question_slots`
+    first: int  # slot of those for questions
     rows: list[tuple[int, ...]]  # the program so far, which makes one value
     lengths: list[list[float]]  # those that it reads, by part; the branch above node u has place u
 

@@ -19,7 +19,7 @@ from plltool.analyses.sampling.topology_moves import Extension, Interchange
 from plltool.analyses.sampling.tree import ROOT, Topology
 from plltool.arrays import FloatArray
 from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
-from plltool.engine.contract import N_WALK_MOVES, WALK_ROWS, WALK_WORDS, WalkRow, WalkWord
+from plltool.engine.contract import N_WALK_MOVES, WALK_ROWS, WalkRow, WalkWord
 from plltool.engine.requests import Walkers
 
 STEPS = BranchMultiplier, NodeSlider, TreeMultiplier, Interchange, Extension  # in the order of `WalkMove`
@@ -32,18 +32,16 @@ def find_steps(moves: Sequence[Move]) -> list[int | None]:
 
 
 def begin_walks(
-    states: Sequence[State], sides: Sequence[Sequence[int]], prior: LengthPrior, seeds: Sequence[int]
+    states: Sequence[State], sides: Sequence[Sequence[int]], prior: LengthPrior, numbers: FloatArray, seeds: list[int]
 ) -> Walkers:
     """Walkers at these states; `sides` say which of two slots has the CLA of each inner node."""
     n_taxa, n_nodes = states[0].topology.n_taxa, states[0].topology.n_nodes
     trees = np.zeros((len(states), WALK_ROWS, n_nodes), dtype=np.int32)
-    lengths, numbers = np.zeros((len(states), 2, n_nodes)), np.zeros((len(states), WALK_WORDS))
-    for number, state in enumerate(states):
-        topology = state.topology
-        trees[number, [WalkRow.PARENT, WalkRow.LEFT, WalkRow.RIGHT]] = topology.parent, topology.left, topology.right
-        trees[number, WalkRow.SLOT_SIDE, n_taxa:] = sides[number]
-        lengths[number, 0] = state.lengths
-        numbers[number, WalkWord.LNL] = state.lnl
+    trees[:, :3] = [(own.topology.parent, own.topology.left, own.topology.right) for own in states]
+    trees[:, WalkRow.SLOT_SIDE, n_taxa:] = sides
+    lengths = np.zeros((len(states), 2, n_nodes))
+    lengths[:, 0] = [own.lengths for own in states]
+    numbers[:, WalkWord.LNL] = [own.lnl for own in states]
     powers = prior.powers_of_lengths(n_taxa)
     numbers[:, WalkWord.TIP_POWER], numbers[:, WalkWord.INNER_POWER], numbers[:, WalkWord.TREE_POWER] = powers
     numbers[:, WalkWord.RATE] = prior.rate
@@ -62,6 +60,6 @@ def end_walk(walkers: Walkers, number: int, space: StateSpace, state: State) -> 
     return moved._replace(lnl=float(walkers.numbers[number, WalkWord.LNL])), sides
 
 
-def of_steps(walkers: Walkers, first: int) -> FloatArray:
+def of_steps(numbers: FloatArray, first: int) -> FloatArray:
     """(n_walkers, N_WALK_MOVES) the words that begin with this one, to be read or set."""
-    return walkers.numbers[:, first : first + N_WALK_MOVES]
+    return numbers[:, first : first + N_WALK_MOVES]

@@ -9,19 +9,13 @@ from oracles.parsimony import fitch_score
 from sampling.toys import LENGTHS, PRIORS, Shape, branches_of, draw_state, lnl_of, make_parts, make_space
 
 from plltool.alignment.patterns import compress
-from plltool.analyses.sampling.chains import (
-    Chains,
-    EngineLikelihoods,
-    Heated,
-    Likelihoods,
-    sampling_slots,
-    temperature_of,
-)
+from plltool.analyses.sampling.chains import Chains, Heated, temperature_of
 from plltool.analyses.sampling.joint_moves import FIRST_DEVIATION, JointDraw, JointLangevin
+from plltool.analyses.sampling.likelihoods import EngineLikelihoods, Likelihoods
 from plltool.analyses.sampling.moves import BranchMultiplier, make_group
 from plltool.analyses.sampling.parameters import find_parameters
 from plltool.analyses.sampling.runs import make_moves
-from plltool.analyses.sampling.state import Proposal, Slopes, StateSpace
+from plltool.analyses.sampling.state import Proposal, Slopes, StateSpace, sampling_slots
 from plltool.analyses.sampling.topology_moves import FitchSets, Interchange, Regrafts
 from plltool.analyses.sampling.tree import prune
 from plltool.codec import to_arrays

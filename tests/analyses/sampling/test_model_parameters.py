@@ -11,7 +11,7 @@ from sampling.toys import PRIORS, draw_value
 from scipy import stats
 
 from plltool.alignment.patterns import compress
-from plltool.analyses.sampling.chains import Chains, EngineLikelihoods, Heated, Likelihoods, sampling_slots
+from plltool.analyses.sampling.chains import Chains, Heated
 from plltool.analyses.sampling.joint_moves import (
     CoordinateSlopes,
     Directions,
@@ -20,11 +20,12 @@ from plltool.analyses.sampling.joint_moves import (
     coordinates_of,
     density_slopes,
 )
+from plltool.analyses.sampling.likelihoods import EngineLikelihoods, Likelihoods
 from plltool.analyses.sampling.moves import make_group
 from plltool.analyses.sampling.parameters import FACTORS, SHARES, find_parameters
 from plltool.analyses.sampling.priors import Dirichlet, Exponential, Gamma, LogNormal, Uniform
 from plltool.analyses.sampling.runs import make_moves
-from plltool.analyses.sampling.state import ALL_NODES, Proposal, StateSpace
+from plltool.analyses.sampling.state import ALL_NODES, Proposal, StateSpace, sampling_slots
 from plltool.analyses.sampling.tree import from_tree
 from plltool.constants import LINKED, SCALED
 from plltool.engine.storage import Slots

@@ -28,7 +28,7 @@ from sampling.toys import (
 )
 from scipy import interpolate, special, stats
 
-from plltool.analyses.sampling.chains import Chains, Heated, Likelihoods
+from plltool.analyses.sampling.chains import Chains, Heated
 from plltool.analyses.sampling.informed_moves import LENGTHS as QUARTET_LENGTHS
 from plltool.analyses.sampling.informed_moves import (
     LONGEST,
@@ -39,6 +39,7 @@ from plltool.analyses.sampling.informed_moves import (
     spline_weights,
 )
 from plltool.analyses.sampling.joint_moves import Directions, JointDraw, JointLangevin, JointMove
+from plltool.analyses.sampling.likelihoods import Likelihoods
 from plltool.analyses.sampling.moves import LengthLangevin, NodeSlider
 from plltool.analyses.sampling.priors import Exponential, GammaDirichlet
 from plltool.analyses.sampling.runs import make_moves

@@ -27,10 +27,11 @@ from sampling.toys import draw_topology, make_parts
 from scipy import integrate, stats
 
 import plltool
-from plltool.analyses.sampling.chains import Chains, EngineLikelihoods, Heated, Likelihoods, sampling_slots
+from plltool.analyses.sampling.chains import Chains, Heated
+from plltool.analyses.sampling.likelihoods import EngineLikelihoods, Likelihoods
 from plltool.analyses.sampling.priors import Gamma, LogNormal, Normal
 from plltool.analyses.sampling.runs import make_time_moves
-from plltool.analyses.sampling.state import ALL_NODES, COLUMNS, Proposal, Slopes
+from plltool.analyses.sampling.state import ALL_NODES, COLUMNS, Proposal, Slopes, sampling_slots
 from plltool.analyses.sampling.time_mass import OF_TIMES, UsualTimes
 from plltool.analyses.sampling.time_moves import HeightDraw, NarrowExchange, RootHeight, SubtreeSlide, WideRegraft
 from plltool.analyses.sampling.time_state import Calibration, TimeNumber

@@ -12,10 +12,10 @@ from sampling.test_stepping_stones import PRIORS, integrate_lengths
 from sampling.toys import Shape, ToyLikelihoods, draw_state, lnl_of, make_space
 
 import plltool
-from plltool.analyses.sampling.chains import EngineLikelihoods, sampling_slots
 from plltool.analyses.sampling.informed_moves import Interchanges, Quartet
 from plltool.analyses.sampling.joint_moves import CoordinateSlopes
-from plltool.analyses.sampling.state import Proposal, Slopes
+from plltool.analyses.sampling.likelihoods import EngineLikelihoods
+from plltool.analyses.sampling.state import Proposal, Slopes, sampling_slots
 from plltool.analyses.sampling.topology_moves import Regrafts
 from plltool.engine.composite import Composite
 from plltool.errors import InputError

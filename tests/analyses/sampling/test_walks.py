@@ -10,12 +10,13 @@ from sampling.toys import LENGTHS, PRIORS, draw_state
 
 from plltool.alignment.patterns import compress
 from plltool.alignment.states import DNA, PROTEIN
-from plltool.analyses.sampling.chains import Chains, EngineLikelihoods, Heated, sampling_slots
+from plltool.analyses.sampling.chains import Chains, Heated
+from plltool.analyses.sampling.likelihoods import EngineLikelihoods
 from plltool.analyses.sampling.moves import BranchMultiplier, NodeSlider, TreeMultiplier
 from plltool.analyses.sampling.parameters import find_parameters
 from plltool.analyses.sampling.priors import Exponential, GammaDirichlet
 from plltool.analyses.sampling.runs import make_moves
-from plltool.analyses.sampling.state import Proposal, StateSpace
+from plltool.analyses.sampling.state import Proposal, StateSpace, sampling_slots
 from plltool.analyses.sampling.topology_moves import Extension, Interchange
 from plltool.engine.storage import Slots
 from plltool.hardware import Hardware

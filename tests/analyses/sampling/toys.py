@@ -7,10 +7,10 @@ from oracles.posteriors import SiteModel, log_likelihood, simulate
 from oracles.substitution import gamma_category_means, q_matrix
 
 from plltool.alignment.patterns import compress
-from plltool.analyses.sampling.chains import Likelihoods
 from plltool.analyses.sampling.informed_moves import LENGTHS as LENGTHS_OF_QUARTETS
 from plltool.analyses.sampling.informed_moves import Interchanges, Quartet
 from plltool.analyses.sampling.joint_moves import CoordinateSlopes
+from plltool.analyses.sampling.likelihoods import Likelihoods
 from plltool.analyses.sampling.parameters import FACTORS, find_parameters
 from plltool.analyses.sampling.priors import Dirichlet, Exponential, Gamma, GammaDirichlet, LogNormal, Normal, Uniform
 from plltool.analyses.sampling.state import Known, StateSpace
