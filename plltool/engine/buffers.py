@@ -7,8 +7,6 @@ them (see `plltool.beagle.partials`), so nothing underflows. Matrices, CLAs, sca
 stay on the device; sums come back. What makes sums returns a function that waits for them, so that requests can go on.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias

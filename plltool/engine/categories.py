@@ -15,8 +15,6 @@ and its derivatives of them: exactly, in every kind of request, and without a ke
 are the parts of the alignment only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import combinations

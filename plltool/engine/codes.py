@@ -6,8 +6,6 @@ every state, which padding lanes have too, and the other rows follow. So a code 
 a table of P.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

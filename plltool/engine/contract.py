@@ -7,8 +7,6 @@ The parameter lists of the kernels stay written out in C, so that a kernel can b
 rather than enumerations, whose members cost half a microsecond at every use in Python 3.11.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -5,8 +5,6 @@ It is the fallback where no OpenCL device is found, and the twin that kernels ar
 (taxon, block, 1, state, lane).
 """
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The choice of engine and device, and its reason: fixed rules, so that the same input gives the same bits."""
 
-from __future__ import annotations
-
 import functools
 import os
 import re

@@ -8,8 +8,6 @@ ranks, see `plltool.processes.ranks`. Values of patterns are exchanged in the sa
 patterns of the others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace

@@ -8,8 +8,6 @@ each run holds some tiles of many groups rather than all tiles of a few, so that
 group keep their order and so do the sums, so their bits do not depend on how tiles are cut into runs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

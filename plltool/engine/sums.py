@@ -1,7 +1,5 @@
 """The order in which partial sums of groups are added up to sums of parts: a tree that the layout alone decides."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

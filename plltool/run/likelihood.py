@@ -11,22 +11,9 @@ from typing import NoReturn, Unpack
 
 import numpy as np
 
+from plltool import constants
 from plltool.arrays import ArrayLike, FloatArray, IndexArray
-from plltool.constants import (
-    ALRT_KINDS,
-    ALRT_REPLICATES,
-    DEFAULT_LINKAGE,
-    DEFAULT_SEED,
-    ERROR_STEP,
-    LBP,
-    MAX_BRANCH_LENGTH,
-    MIN_BRANCH_LENGTH,
-    MOVE_KINDS,
-    NEIGHBOUR_KINDS,
-    SH_ALRT,
-    SPRTA,
-    UNLINKED,
-)
+from plltool.constants import DEFAULT_SEED, MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.errors import InputError, check_least, count, shorten, show_object
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.model.describe import format_scheme
@@ -94,7 +81,7 @@ class Likelihood(Parameters, Density):
         tree: TreeLike,
         model: ModelLike | None = None,
         *,
-        brlen: str = DEFAULT_LINKAGE,
+        brlen: str = constants.DEFAULT_LINKAGE,
         lnl_only: bool = False,
         neighbours: bool = False,
         states: bool = False,
@@ -104,7 +91,7 @@ class Likelihood(Parameters, Density):
         self.hardware = Hardware.of(**hardware)
         self.data, models = resolve_inputs(alignment, model, brlen, rooted=True)
         self._brlen = brlen
-        unlinked = brlen == UNLINKED
+        unlinked = brlen == constants.UNLINKED
         given = as_tree(tree, self.data.names, unlinked)
         self._tree = link_lengths(given, len(models) if unlinked else 1)
         self.patterns = self.data.patterns
@@ -297,7 +284,7 @@ class Likelihood(Parameters, Density):
 
     def length_errors(self) -> FloatArray:
         """Standard errors of the branch lengths, in the shape of `lengths`; see `optimise.density.length_errors`."""
-        step = ERROR_STEP if self.hardware.precision == "double" else COARSE_ERROR_STEP
+        step = constants.ERROR_STEP if self.hardware.precision == "double" else COARSE_ERROR_STEP
         return length_errors(self._likelihood, step)
 
     def pattern_lnl(self) -> FloatArray:
@@ -343,7 +330,10 @@ class Likelihood(Parameters, Density):
         return float(lnl.sum()), slopes[..., 0], slopes[..., 1]
 
     def support_branches(
-        self, kinds: str | Sequence[str] = ALRT_KINDS, replicates: int = ALRT_REPLICATES, seed: int = DEFAULT_SEED
+        self,
+        kinds: str | Sequence[str] = constants.ALRT_KINDS,
+        replicates: int = constants.ALRT_REPLICATES,
+        seed: int = DEFAULT_SEED,
     ) -> Supports:
         """SH-aLRT, aBayes, LBP and SPRTA supports of the branches; lengths and parameters stay as they are.
 
@@ -353,12 +343,12 @@ class Likelihood(Parameters, Density):
         kinds = check_neighbour_request(kinds, replicates, seed)
         rng = generator(seed, SUPPORTS)
         values, lnl = dict[str, FloatArray](), None
-        if by_neighbours := [kind for kind in kinds if kind in NEIGHBOUR_KINDS]:
+        if by_neighbours := [kind for kind in kinds if kind in constants.NEIGHBOUR_KINDS]:
             values, lnl = support_branches(self._likelihood, by_neighbours, replicates, rng)
-        if SPRTA in kinds:
-            values[SPRTA] = smaller_support(self._likelihood)
+        if constants.SPRTA in kinds:
+            values[constants.SPRTA] = smaller_support(self._likelihood)
         values = {kind: values[kind] for kind in kinds}
-        numbers = {kind: replicates for kind in kinds if kind in (SH_ALRT, LBP)}
+        numbers = {kind: replicates for kind in kinds if kind in (constants.SH_ALRT, constants.LBP)}
         return Supports(mean_tree(self.tree, self._likelihood.part_sites), values, numbers, lnl)
 
     def node_states(self, subtrees: tuple[IndexArray, IndexArray] | None = None) -> list[FloatArray]:
@@ -397,7 +387,7 @@ def check_neighbour_request(kinds: str | Sequence[str], replicates: int, seed: i
     """The kinds; InputError unless supports by moves can be computed: known kinds, at least 1 replicate."""
     check_least("replicates", replicates, 1)
     check_least("seed", seed, 0)
-    return check_kinds(kinds, MOVE_KINDS)
+    return check_kinds(kinds, constants.MOVE_KINDS)
 
 
 class PartLikelihood(Parameters):

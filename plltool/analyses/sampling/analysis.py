@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
+from plltool import constants
 from plltool.alignment.patterns import Patterns
 from plltool.analyses.dating.dates import DatesLike
 from plltool.analyses.sampling.chains import RunState, temperature_of
@@ -33,19 +34,7 @@ from plltool.analyses.sampling.summaries import summarise, summarise_times
 from plltool.analyses.sampling.time_state import TimeSpace
 from plltool.analyses.sampling.tree import from_tree
 from plltool.codec import saved
-from plltool.constants import (
-    CHECKPOINT_PATIENCE,
-    DEFAULT_SEED,
-    ENOUGH_DEVIATION,
-    ENOUGH_SIZE,
-    LINKAGES,
-    LINKED,
-    SAMPLE_STAGE,
-    SCALED,
-    START_KINDS,
-    TREE_PRIORS,
-    UNLINKED,
-)
+from plltool.constants import LINKED, SCALED, UNLINKED
 from plltool.engine.requests import Counters
 from plltool.engine.storage import Slots
 from plltool.errors import InputError, check_one_of
@@ -124,7 +113,7 @@ class SampleCourse:
 
     def go(self, began: float) -> None:
         """Sample to the end, or until the listener ends it."""
-        announce(SAMPLE_STAGE)
+        announce(constants.SAMPLE_STAGE)
         if self.setup.tuning and not len(self.samples):
             log.info("step sizes are tuned until generation %d; samples before it are discarded", self.setup.tuning)
         self._began, self._resumed = began, time.perf_counter()
@@ -166,7 +155,7 @@ class SampleCourse:
         if looks or not n_left or now - self._reported >= REPORT_SECONDS:
             n, left = (0, None) if self._is_auto else (self._last, self._pace * n_left)
             lnl, seconds = self.samples.latest(0).numbers[0], now - self._began
-            self.listener(Progress(SAMPLE_STAGE, self.generation, lnl, 0, 0, seconds, n, left, left))
+            self.listener(Progress(constants.SAMPLE_STAGE, self.generation, lnl, 0, 0, seconds, n, left, left))
             self._reported = now
 
     def _look(self) -> bool:
@@ -176,14 +165,14 @@ class SampleCourse:
         if several:
             deviation = self.samples.deviation(self.first)
             found.append(f"ASDSF {deviation:.4f}" if math.isfinite(deviation) else "too few samples for ASDSF")
-            if deviation >= ENOUGH_DEVIATION:
-                self._missing.append(f"{found[-1]}, expected below {ENOUGH_DEVIATION}")
+            if deviation >= constants.ENOUGH_DEVIATION:
+                self._missing.append(f"{found[-1]}, expected below {constants.ENOUGH_DEVIATION}")
         convergence = self.samples.convergence(self.first)
         if known := [(size, name) for name, (size, _) in convergence.items() if math.isfinite(size)]:
             least, name = min(known)
             found.append(f"smallest ESS {least:.0f} ({name})")
-            if not least > ENOUGH_SIZE:
-                self._missing.append(f"{found[-1]}, expected above {ENOUGH_SIZE}")
+            if not least > constants.ENOUGH_SIZE:
+                self._missing.append(f"{found[-1]}, expected above {constants.ENOUGH_SIZE}")
         else:
             found.append("too few samples for an ESS")
             self._missing.append(found[-1])
@@ -202,7 +191,7 @@ class SampleCourse:
             kept = Snapshot(self._next_check, self._enough, self.runs.save(), self.samples.copy())
             self.store.save(STATE_NAME, kept)
         ended = time.perf_counter()
-        self._next_save = ended + max(SAVE_SECONDS, CHECKPOINT_PATIENCE * (ended - began))
+        self._next_save = ended + max(SAVE_SECONDS, constants.CHECKPOINT_PATIENCE * (ended - began))
 
     def rates(self) -> dict[str, Any]:
         """The shares of proposals and exchanges that were accepted, in the cold chains of all runs."""
@@ -244,14 +233,14 @@ def sample(
     options: SampleOptions | None = None,
     priors: Priors | None = None,
     start: TreeLike = "random",
-    seed: int = DEFAULT_SEED,
+    seed: int = constants.DEFAULT_SEED,
     workers: int | None = None,
     outgroup: OutgroupLike | None = None,
     brlen: str = LINKED,
     clock: str | None = None,
     dates: DatesLike | None = None,
     calibrations: FileName | None = None,
-    tree_prior: str = TREE_PRIORS[0],
+    tree_prior: str = constants.TREE_PRIORS[0],
     clock_priors: ClockPriors | None = None,
     listener: Listener = ignore,
     taken: Callable[[dict[str, str]], None] | None = None,
@@ -382,7 +371,7 @@ def prepare(
     **how: Any,
 ) -> Prepared:
     """What chains need; `how` is as for `Run`. A run that goes on was perhaps tuned for fewer generations."""
-    check_one_of("brlen", brlen, LINKAGES)
+    check_one_of("brlen", brlen, constants.LINKAGES)
     if clock is not None and brlen == UNLINKED:
         raise InputError(f"brlen: found {UNLINKED} with a clock, expected {LINKED} or {SCALED}")
     data, models = resolve_inputs(alignment, model, brlen)
@@ -398,7 +387,7 @@ def prepare(
         space = clock.make_space(data.names, models, parameters)
         of_priors = clock.used(space)
         of_clock = clock.identity(space)
-    if isinstance(start, str) and start in START_KINDS:
+    if isinstance(start, str) and start in constants.START_KINDS:
         first: str | Tree = start
     else:
         first = link_lengths(as_tree(start, data.names, run.task.unlinked), run.task.n_lengths)

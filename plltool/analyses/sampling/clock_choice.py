@@ -1,7 +1,5 @@
 """What is asked of a clock: dates, calibrations and priors by their names, from which a space of time trees is made."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Moves of the topology that know the likelihoods of all neighbours."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cache

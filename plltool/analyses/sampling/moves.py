@@ -6,8 +6,6 @@ ratio, or what takes its place where dimensions are matched by auxiliary draws w
 Hastings ratio. Each class below derives its own.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable

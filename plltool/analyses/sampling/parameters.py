@@ -1,7 +1,5 @@
 """The parameters of models that are sampled."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -3,8 +3,6 @@
 A prior is written as in MrBayes' commands, `exponential(10)`, and `parse_prior` reads what `str` writes.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

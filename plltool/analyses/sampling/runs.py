@@ -4,8 +4,6 @@ What a run does depends on nothing but the run, see `plltool.analyses.sampling.c
 of a run goes on with it bit for bit, whichever process had it before.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import platform

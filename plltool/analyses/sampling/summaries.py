@@ -4,8 +4,6 @@ Clades are sets of bits as in `plltool.tree.splits`; samples of trees in time ha
 k + 1.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence

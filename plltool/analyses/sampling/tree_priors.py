@@ -1,7 +1,5 @@
 """Prior distributions of trees in time: coalescents, and processes of birth and death with sampling."""
 
-from __future__ import annotations
-
 import math
 import re
 from abc import ABC, abstractmethod

@@ -18,24 +18,11 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from plltool import constants
 from plltool.analyses.selection.course import Selection, run_together
 from plltool.analyses.selection.merging import Grouping, PartGroup, distinct_names
 from plltool.analyses.selection.model_fits import Fit, ModelFitter, PartData, ask_fitter, compare_fits
-from plltool.constants import (
-    CRITERIA,
-    DEFAULT_CLUSTER_PERCENT,
-    DEFAULT_LINKAGE,
-    DEFAULT_SEED,
-    GREEDY,
-    LINKED,
-    MAX_POLISH_ROUNDS,
-    MERGE_ALGORITHMS,
-    SCALED,
-    SELECTION_MAX_RATES,
-    SELECTION_PRECISION,
-    START_KINDS,
-    UNLINKED,
-)
+from plltool.constants import CRITERIA, LINKED, SCALED, UNLINKED
 from plltool.errors import InputError, check_least, check_one_of, show_name
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.files import nan_to_null
@@ -76,11 +63,11 @@ def select_model(
     *,
     criterion: str = CRITERIA[0],
     free_rates: bool = True,
-    max_rates: int = SELECTION_MAX_RATES,
+    max_rates: int = constants.SELECTION_MAX_RATES,
     ascertainment: bool = False,
     candidates: str | Sequence[str] = (),
     also: str | Sequence[str] = (),
-    seed: int = DEFAULT_SEED,
+    seed: int = constants.DEFAULT_SEED,
     **hardware: Unpack[HardwareSettings],
 ) -> ModelChoice:
     """Choose the model that describes an alignment best, with all lengths and parameters optimised on one tree.
@@ -167,12 +154,12 @@ def select_scheme(
     *,
     criterion: str = CRITERIA[0],
     free_rates: bool = True,
-    max_rates: int = SELECTION_MAX_RATES,
+    max_rates: int = constants.SELECTION_MAX_RATES,
     candidates: str | Sequence[str] = (),
     merge: str | None = None,
-    percent: float = DEFAULT_CLUSTER_PERCENT,
-    brlen: str = DEFAULT_LINKAGE,
-    seed: int = DEFAULT_SEED,
+    percent: float = constants.DEFAULT_CLUSTER_PERCENT,
+    brlen: str = constants.DEFAULT_LINKAGE,
+    seed: int = constants.DEFAULT_SEED,
     **hardware: Unpack[HardwareSettings],
 ) -> SchemeChoice:
     """Choose a model for each part of an alignment on one tree, and merge parts that may share one.
@@ -221,10 +208,10 @@ def _check_merge(merge: str | None, percent: float, brlen: str) -> None:
     """Raise InputError if parts cannot be merged in this way."""
     if merge is None:
         return
-    check_one_of("merge", merge, MERGE_ALGORITHMS)
+    check_one_of("merge", merge, constants.MERGE_ALGORITHMS)
     if not 0 < percent <= 100:
         raise InputError(f"percent: found {percent:g}, expected more than 0 and at most 100")
-    if merge != MERGE_ALGORITHMS[0] and brlen == LINKED:
+    if merge != constants.MERGE_ALGORITHMS[0] and brlen == LINKED:
         found = f"merge: found {merge!r} with linked lengths, under which partitions have no rates to compare"
         raise InputError(f"{found}; expected 'greedy', or scaled or unlinked lengths")
 
@@ -257,11 +244,11 @@ class _Request:
         # until a round gains little
         optimiser = ModelOptimiser(start, scale=True)
         lnl = -math.inf
-        for _ in range(MAX_POLISH_ROUNDS):
+        for _ in range(constants.MAX_POLISH_ROUNDS):
             before = lnl
-            smooth(start, SELECTION_PRECISION)
-            lnl = optimiser.run(SELECTION_PRECISION)
-            if lnl - before < SELECTION_PRECISION:
+            smooth(start, constants.SELECTION_PRECISION)
+            lnl = optimiser.run(constants.SELECTION_PRECISION)
+            if lnl - before < constants.SELECTION_PRECISION:
                 break
         parts, fits, n_edges = self.data.parts, fitter.fits(self.datasets), start.tree.n_edges
         groups = [PartGroup((part,), fit) for part, fit in zip(parts, fits, strict=True)]
@@ -356,11 +343,11 @@ def choose_if_asked(
         raise InputError(f"model: found {shown} beside partitions, expected +ASC in the lines of partitions")
     criterion, free_rates = AUTOMATIC[word]
     how: dict[str, Any] = {"criterion": criterion, "free_rates": free_rates, "seed": seed, **hardware}
-    tree = None if isinstance(start, str) and start in START_KINDS else start
+    tree = None if isinstance(start, str) and start in constants.START_KINDS else start
     if partitions is None:
         one = select_model(alignment, tree, ascertainment=bool(suffix), **how)
         log.info("%s", one.describe())
         return one.spec, one
-    choice = select_scheme(alignment, partitions, tree, merge=GREEDY if suffix else None, brlen=brlen, **how)
+    choice = select_scheme(alignment, partitions, tree, merge=constants.GREEDY if suffix else None, brlen=brlen, **how)
     log.info("%s", choice.describe())
     return choice.scheme, choice

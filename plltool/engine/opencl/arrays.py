@@ -1,7 +1,5 @@
 """The arrays of an engine on its device, by their names in the contract, and the kernels that are run on them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """An OpenCL engine of explicit buffers: wrapper of `kernels/buffers.cl`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

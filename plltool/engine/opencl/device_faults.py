@@ -3,8 +3,6 @@
 It is asked once for each device, driver and state of the kernels; a small file in the user's cache keeps the outcome.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

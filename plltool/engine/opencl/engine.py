@@ -1,7 +1,5 @@
 """The OpenCL engine: CLAs never leave the device; programs go down, sums come back."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Kernels: how they are built, and how they are called by the contract."""
 
-from __future__ import annotations
-
 import functools
 import warnings
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The peak rates of a device at copying and at multiply-adds: wrapper of `kernels/peaks.cl`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from timeit import timeit
 

@@ -1,7 +1,5 @@
 """Does a device compute what numpy computes? A child process finds out; see `device_faults.py`."""
 
-from __future__ import annotations
-
 import signal
 import sys
 from dataclasses import replace
