@@ -15,9 +15,8 @@ from tree_samples import sides_of_root
 
 import plltool
 from plltool.analyses.dating import treetime as dating
-from plltool.analyses.dating.dates import match_dates
 from plltool.errors import InputError
-from plltool.io.table_reader import read_dates
+from plltool.io.table_reader import match_dates, read_dates
 from plltool.run.inputs import resolve_inputs
 
 treetime = pytest.importorskip("treetime", reason="TreeTime is not installed: pip install plltool[dating]")

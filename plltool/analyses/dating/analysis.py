@@ -11,11 +11,11 @@ from typing import Any, Unpack
 import numpy as np
 
 from plltool.analyses.dating import treetime
-from plltool.analyses.dating.dates import DatesLike, match_dates
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED
 from plltool.errors import InputError, check_least
 from plltool.io.files import tabbed
 from plltool.io.newick_writer import write_nexus, write_nodes
+from plltool.io.table_reader import DatesLike, match_dates
 from plltool.progress import announce
 from plltool.reports.blocks import Row
 from plltool.reports.tree_blocks import MarkedTree

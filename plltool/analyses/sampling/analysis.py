@@ -21,7 +21,6 @@ import numpy as np
 
 from plltool import constants
 from plltool.alignment.patterns import Patterns
-from plltool.analyses.dating.dates import DatesLike
 from plltool.analyses.sampling.chains import RunState, temperature_of
 from plltool.analyses.sampling.clock_choice import ClockChoice, choose_clock
 from plltool.analyses.sampling.parameters import find_parameters
@@ -41,6 +40,7 @@ from plltool.errors import InputError, check_one_of
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint, recorded_item
 from plltool.io.files import FileName
+from plltool.io.table_reader import DatesLike
 from plltool.progress import Listener, Progress, StopSearch, announce, ignore, log
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_tree, link_lengths, resolve_inputs
 from plltool.run.memory import share_hardware

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from plltool.analyses.dating.dates import DatesLike, match_dates
 from plltool.analyses.sampling.parameters import Parameter
 from plltool.analyses.sampling.priors import MOST_IN_PRIOR, Normal, Uniform, parse_prior
 from plltool.analyses.sampling.settings import FORMS, SHARES, ClockPriors
@@ -15,7 +14,7 @@ from plltool.analyses.sampling.tree_priors import parse_tree_prior
 from plltool.constants import CLOCKS, RELAXED, TREE_PRIORS
 from plltool.errors import InputError, check_one_of, errors_at, list_names, show_name
 from plltool.io.files import FileName, read_text, source_name
-from plltool.io.table_reader import SampleDate, read_fields
+from plltool.io.table_reader import DatesLike, SampleDate, match_dates, read_fields
 from plltool.model.model import Model
 
 

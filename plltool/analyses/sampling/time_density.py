@@ -9,7 +9,6 @@ from typing import Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from plltool.analyses.dating.dates import DatesLike
 from plltool.analyses.sampling.analysis import prepare
 from plltool.analyses.sampling.clock_choice import choose_clock
 from plltool.analyses.sampling.joint_moves import CoordinateSlopes, change_value, coordinates_of, density_slopes
@@ -22,6 +21,7 @@ from plltool.constants import CLOCKS, DEFAULT_SEED, STRICT, TREE_PRIORS
 from plltool.errors import InputError, check_one_of
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.files import FileName
+from plltool.io.table_reader import DatesLike
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_tree
 from plltool.settings import takes_keywords
 from plltool.tree.splits import members_of
