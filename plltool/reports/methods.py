@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 from plltool.constants import VERSION
 from plltool.errors import count
@@ -18,6 +19,11 @@ def read_table(name: str, group: str = "") -> dict[str, str]:
     head = f"{group}: " if group else ""
     lines = [line.removeprefix(head) for line in read_part(name).splitlines() if line.startswith(head)]
     return dict(line.split(" = ", 1) for line in lines)
+
+
+def tell(key: str, **values: Any) -> str:
+    """A text of `sentences.txt`, with these values."""
+    return read_table("sentences.txt")[key].format_map(values)
 
 
 CRITERION_SOURCES = read_table("terms.txt", "criterion")
@@ -48,9 +54,8 @@ class Methods:
             self.say(_tell_data(run), *_tell_choice(records, self))
         main = records.main or {}
         if "search" not in records.runs and "parts" in main and "trace" not in main:  # the tree was given
-            likelihood, trees = self.cite("Felsenstein 1981"), "trees" if "tests" in main else "tree"
-            computed = f"was computed under {tell_model(main, self)}"
-            self.say(f"The likelihood{likelihood} of the given {trees} {computed}.")
+            source, trees = self.cite("Felsenstein 1981"), "trees" if "tests" in main else "tree"
+            self.say(tell("methods.given", source=source, trees=trees, model=tell_model(main, self)))
 
     def finish(self, records: Records) -> tuple[str, list[str]]:
         """The paragraph, and the full references in alphabetical order."""
@@ -96,15 +101,10 @@ def _tell_choice(records: Records, methods: Methods) -> list[str]:
     choice = records.model_choice
     if choice is None or not records.chosen_model_is_used:
         return []
-    name = choice["criterion"]
-    by = f"by {name}{methods.cite(CRITERION_SOURCES[name])} following the strategy of ModelFinder"
-    by += methods.cite("Kalyaanamoorthy et al. 2017")
-    if "candidates" in choice:
-        return [f"The substitution model {choice['best']} was selected {by}."]
-    if choice["merges"]:
-        merged = methods.cite("Lanfear et al. 2012")
-        by += f", and partitions were merged following the strategy of PartitionFinder{merged}"
-    return [f"The substitution model of each partition was selected {by}."]
+    source, strategy = methods.cite(CRITERION_SOURCES[choice["criterion"]]), methods.cite("Kalyaanamoorthy et al. 2017")
+    what = f" {choice['best']}" if "candidates" in choice else " of each partition"
+    merged = tell("choice.merged", source=methods.cite("Lanfear et al. 2012")) if choice.get("merges") else ""
+    return [tell("choice", what=what, choice=choice, source=source, strategy=strategy, merged=merged)]
 
 
 def tell_model(run: Record, methods: Methods) -> str:

@@ -7,7 +7,7 @@ from plltool.constants import ENOUGH_DEVIATION, ENOUGH_SIZE, LINKED, RELAXED
 from plltool.errors import count
 from plltool.io.newick import parse_nodes
 from plltool.reports.blocks import Cell, Content, Plot, Section, Table, duration, share
-from plltool.reports.methods import Methods, list_words, read_table, tell_models
+from plltool.reports.methods import Methods, list_words, read_table, tell, tell_models
 from plltool.reports.picture import Mark, TimeScale
 from plltool.reports.plots import Markup, draw_path, draw_points, draw_traces
 from plltool.reports.records import Record, Records
@@ -18,7 +18,6 @@ TREE_PRIORS = read_table("terms.txt", "tree prior")  # texts of priors of trees,
 ADVISED_R_HAT = 1.01  # below which Vehtari et al. 2021 wish R-hat to be
 MOST_DIFFERING = 20  # splits in the table
 MOST_EXACT = 3.0  # times as many generations, up to which there is a digit behind the point
-MCC = "is the sampled tree with the highest product of clade probabilities"
 RATE_COLOURS, RATE_WIDTH = ((33, 178), (102, 24), (172, 43)), 5.0  # red, green and blue of low and high rates
 SAME_PLACE = 2  # digits of shares: splits that agree in them are one dot
 
@@ -28,14 +27,11 @@ def describe_samples(records: Records, methods: Methods) -> list[Section]:
     if run is None:
         return []
     methods.say(*_tell_samples(run, methods))
-    trees = (
-        ("consensus", "Majority-rule tree", "shows the branches that occur in more than half of the samples"),
-        ("mcc", "Maximum clade credibility tree", MCC),
-    )
+    trees = (("consensus", "Majority-rule tree"), ("mcc", "Maximum clade credibility tree"))
     title = f"Samples of the {_source(run)} distribution"
     return [
         Section("posterior", title, [_describe_run(run), *_describe_verdict(run)]),
-        *(_describe_tree(run, key, title, text) for key, title, text in trees),
+        *(_describe_tree(run, *own) for own in trees),
         *_describe_population(run),
         _describe_numbers(run, name),
         _describe_agreement(run, name),
@@ -93,15 +89,11 @@ def _describe_verdict(run: Record) -> list[Content]:
         rows.append(("Largest R-hat", f"{r_hats[name]:.3f} ({name})", f"below {ADVISED_R_HAT:g} is advised"))
     verdict = f"The runs have {'' if run['converged'] else 'not '}converged"
     if run["converged"] is None:
-        verdict = "There is only one run, so convergence between runs cannot be assessed"
+        verdict = tell("samples.one_run")
     text = f"{verdict}: {', '.join(found)}. {_advise(run, sizes)}"
     content: list[Content] = [text.rstrip()]
     if rows:
-        content += [
-            Table("Convergence", ("Measure", "Found", "Enough"), rows),
-            "ASDSF is the average standard deviation of split frequencies between runs (Lakner et al. 2008); ESS and"
-            " R-hat are those of Vehtari et al. (2021).",
-        ]
+        content += [Table("Convergence", ("Measure", "Found", "Enough"), rows), tell("samples.measures")]
     return content
 
 
@@ -126,11 +118,9 @@ def _advise(run: Record, sizes: dict[str, float]) -> str:
     return f"{advice}. {several}" if is_alone else f"{advice}."
 
 
-def _describe_tree(run: Record, key: str, title: str, text: str) -> Section:
+def _describe_tree(run: Record, key: str, title: str) -> Section:
     nodes, source = parse_nodes(run["posterior"][key], "the record").ladderized(), _source(run)
-    about = f"It {text}. Branch labels are {source} probabilities, lengths are means of the samples with the branch."
-    if "time" in run:
-        about = f"It {text}. Labels are {source} probabilities of clades; nodes are at their mean heights, in years."
+    about = f"{tell(f'samples.{key}')} {tell('samples.heights' if 'time' in run else 'samples.lengths', source=source)}"
     picture = TreePicture(nodes, ((f"{source} probability", "0 to 1"),))
     return Section(key, title, [_mark_times(run) if "time" in run and key == "mcc" else picture, about])
 
@@ -144,15 +134,14 @@ def _mark_times(run: Record) -> MarkedTree:
     pairs = zip(children, intervals, strict=True)
     ranges = tuple((latest - high, latest - low) if below else None for below, (low, high) in pairs)
     marks = [Mark(label if below else "") for label, below in zip(nodes.labels, children, strict=True)]
-    legend = f"The axis has {'calendar years' if latest else 'years'}. Bars are 95 % intervals of the dates of nodes."
+    legend = tell("samples.axis", years="calendar years" if latest else "years")
     if run["time"]["clock"] == RELAXED and high > low:
         for node, own in enumerate(logs[1:], start=1):
             shade = [round(a + (b - a) * (own - low) / (high - low)) for a, b in RATE_COLOURS]
             marks[node] = replace(marks[node], band=RATE_WIDTH, colour=f"#{bytes(shade).hex()}")
-        ends = f"{math.exp(low):.3g} (blue) to {math.exp(high):.3g} (red)"
-        legend += f" Bands are coloured by the mean rate of the branch, from {ends} substitutions per site and year."
-    caption = "The time tree: branch lengths are in years."
-    return MarkedTree.of(nodes, marks, caption, legend=legend, keeps_root=True, time=TimeScale(latest, ranges))
+        legend += " " + tell("samples.bands", low=math.exp(low), high=math.exp(high))
+    time = TimeScale(latest, ranges)
+    return MarkedTree.of(nodes, marks, tell("samples.time"), legend=legend, keeps_root=True, time=time)
 
 
 def _describe_population(run: Record) -> list[Section]:
@@ -167,8 +156,7 @@ def _describe_population(run: Record) -> list[Section]:
     lines = [[(at, numbers[k // 2][key] / math.log(10)) for k, at in enumerate(ends)] for key in legend]
     kinds, axes = [[k] * len(ends) for k in range(3)], ("years before the latest taxon", "log10 of the population")
     plot = draw_path(lines, kinds, tuple(legend.values()), axes, "Population")
-    caption = "The population times the length of a generation, in years, over time: medians and 95 % intervals."
-    return [Section("population", "Population", [Plot(plot, caption)])]
+    return [Section("population", "Population", [Plot(plot, tell("samples.population"))])]
 
 
 def _describe_numbers(run: Record, name: str) -> Section:
@@ -180,8 +168,7 @@ def _describe_numbers(run: Record, name: str) -> Section:
     ]
     left = len(run["posterior"]["numbers"]) - len(pictures)
     shown = f" {count(left, 'other number')} with larger ESS {'is' if left == 1 else 'are'} not drawn." if left else ""
-    drawn = "Traces by run. The burn-in is shaded; values outside the plot are drawn at its edge."
-    caption = f"{drawn} Lines connect a subset of the samples.{shown}"
+    caption = tell("samples.traces", shown=shown)
     columns = ("Number", "Mean", "Standard deviation", "Median", "95 % from", "to", "ESS", "R-hat")
     rows = []
     for own, found in run["posterior"]["numbers"].items():
@@ -190,10 +177,7 @@ def _describe_numbers(run: Record, name: str) -> Section:
         summary = [f"{found[key]:.6g}" for key in ("mean", "deviation", "median", "low", "high")]
         rows.append((own, *summary, size, r_hat))
     table = Table("Means, medians and 95 % highest posterior density intervals", columns, rows)
-    text = (
-        "LnL is the log-likelihood, LnPr the log prior density, and TL the tree length."
-        f" {name}.run1.p and the files of other runs contain all samples; Tracer and other programs read them."
-    )
+    text = tell("samples.numbers", name=name)
     return Section("numbers", "Traces and parameters", [Plot(pictures, caption), table, text])
 
 
@@ -204,12 +188,10 @@ def _describe_agreement(run: Record, name: str) -> Section:
         points = [(look["generation"], look["asdsf"], "generation") for look in run["asdsf"]]
         line = [(0.0, ENOUGH_DEVIATION), (points[-1][0], ENOUGH_DEVIATION)]
         plot = draw_points(points, line, ("generation", "ASDSF"), "ASDSF against generations")
-        text = "ASDSF against generations, each time after burn-in"
-        content.append(Plot(plot, f"{text}; the line marks the convergence threshold."))
+        content.append(Plot(plot, tell("samples.deviations")))
     n_runs, splits = run["options"]["runs"], run["splits"]
     if n_runs > 1 and splits:
-        text = "Each dot is a split: its frequency in run 1 (x axis) and in another run (y axis)"
-        content.append(Plot(_plot_splits(splits, n_runs), f"{text}. On the line the runs agree."))
+        content.append(Plot(_plot_splits(splits, n_runs), tell("samples.splits")))
         ranges = sorted(((max(own["shares"]) - min(own["shares"]), own) for own in splits), key=lambda own: -own[0])
         rows = [(_name_split(own["taxa"]), *map(share, own["shares"])) for width, own in ranges if width > 0.0]
         columns = ("Split", *(f"Run {number}" for number in range(1, n_runs + 1)))
@@ -217,8 +199,7 @@ def _describe_agreement(run: Record, name: str) -> Section:
     posterior = run["posterior"]
     n_trees, listed = posterior["credible_topologies"], posterior["credible"]
     has = "is one topology" if n_trees == 1 else f"has {n_trees} of the sampled topologies, the most probable first"
-    text = f"The credible set, which holds 95 % of the {_source(run)} probability, {has}"
-    content.append(f"{text}. The file is {name}.credible.tsv.")
+    content.append(tell("samples.credible", source=_source(run), has=has, name=name))
     first = "" if n_trees == len(listed) else f", the first {len(listed)} of {n_trees}"
     shares = [[f"{own[key]:.4f}" for key in ("probability", "cumulative")] for own in listed]
     ranked = [(str(rank), *own) for rank, own in enumerate(shares, start=1)]
@@ -251,8 +232,7 @@ def _describe_moves(run: Record) -> Section:
     if run["swaps"]:
         rates = enumerate(run["swaps"], start=1)
         rows = [(f"{rank} and {rank + 1}", "-" if rate is None else share(rate)) for rank, rate in rates]
-        caption = "Acceptance rates of swaps between neighbouring chains; chain 1 is the cold one"
-        content.append(Table(caption, ("Chains", "Accepted"), rows))
+        content.append(Table(tell("samples.swaps"), ("Chains", "Accepted"), rows))
     return Section("moves", "Moves", [*content, "Rates of all runs together, after tuning."])
 
 
@@ -264,13 +244,9 @@ def _tell_samples(run: Record, methods: Methods) -> list[str]:
     chains = count(options["chains"], "chain")
     if options["chains"] > 1:
         chains = f"{options['chains']} Metropolis-coupled chains{methods.cite('Geyer 1991', 'Altekar et al. 2004')}"
-    runs = f"{count(options['runs'], 'run')} of {chains}"
-    text = (
-        f"Trees and parameters were sampled from their {kind} under {model}. We performed {runs} for"
-        f" {run['generations']} generations{each} (random seed {run['seed']}) and sampled every"
-        f" {options['sample_every']} generations. The first {count(run['burnin_samples'], 'sample')}{of_each}"
-        f" {'was' if run['burnin_samples'] == 1 else 'were'} discarded as burn-in."
-    )
+    what = {"kind": kind, "model": model, "runs": f"{count(options['runs'], 'run')} of {chains}", "each": each}
+    burnin = f"{count(run['burnin_samples'], 'sample')}{of_each} {'was' if run['burnin_samples'] == 1 else 'were'}"
+    told = [tell("samples", run=run, burnin=burnin, **what)]
     is_compound = run["priors"].get("lengths", "").startswith("gammadir")
     lengths = methods.cite("Zhang, Rannala & Yang 2012") if is_compound else ""
     priors = [
@@ -283,14 +259,12 @@ def _tell_samples(run: Record, methods: Methods) -> list[str]:
         process = TREE_PRIORS[time["tree_prior"].partition("(")[0]]
         ages = ["ages of clades"] * any(kind.startswith("the age of ") for kind in run["priors"])
         known = f"a {time['clock']} clock", *["the dates of the taxa"] * bool(time["latest"]), *ages, f"a {process}"
-        text += f" Trees were in time, with {list_words(known)} as prior."
-    text += f" The prior{'s were' if len(priors) > 1 else ' was'} {list_words(priors)}."
+        told.append(f"Trees were in time, with {list_words(known)} as prior.")
+    told.append(f"The prior{'s were' if len(priors) > 1 else ' was'} {list_words(priors)}.")
     sizes = [own["size"] for own in posterior["numbers"].values() if "size" in own]
     agreement = []
     if posterior["asdsf"] is not None:
-        source = methods.cite("Lakner et al. 2008")
-        agreement.append(f"the average standard deviation of split frequencies{source} was {posterior['asdsf']:.4f}")
+        agreement.append(tell("samples.asdsf", source=methods.cite("Lakner et al. 2008"), posterior=posterior))
     if sizes:
-        source = methods.cite("Vehtari et al. 2021")
-        agreement.append(f"the smallest effective sample size{source} was {min(sizes):.0f}")
-    return [text, f"At the end, {list_words(agreement)}."] if agreement else [text]
+        agreement.append(tell("samples.size", source=methods.cite("Vehtari et al. 2021"), least=min(sizes)))
+    return [*told, f"At the end, {list_words(agreement)}."] if agreement else told

@@ -7,7 +7,7 @@ from plltool.errors import count, show_name
 from plltool.io.newick import parse_nodes
 from plltool.progress import name_stage
 from plltool.reports.blocks import Cell, Content, Folded, Items, Plot, Section, Table, duration
-from plltool.reports.methods import Methods, list_words, read_table, tell_model
+from plltool.reports.methods import Methods, list_words, read_table, tell, tell_model
 from plltool.reports.picture import POOR_COLOUR, Mark
 from plltool.reports.plots import Markup, draw_path
 from plltool.reports.records import Record, Records, number_taxa, splits_above
@@ -33,8 +33,7 @@ def describe_search(records: Records, methods: Methods) -> list[Section]:
     }
     content: list[Content] = [facts]
     if trace:
-        caption = "Log-likelihood against time: each dot is a round of the search, coloured by stage"
-        content.append(Plot(_plot_trace(trace), caption))
+        content.append(Plot(_plot_trace(trace), tell("search.trace")))
     distances = run.get("start_distances") or ["-"] * len(lnls)
     ended = [
         (f"{number}", f"{lnl:.4f}", f"{lnl - run['lnl']:.4f}", str(distance))
@@ -81,18 +80,13 @@ def _tell_run(run: Record, methods: Methods) -> str:
     if "perturb" in stages:
         moves.append(f"perturbations as in the parsimony ratchet{methods.cite('Nixon 1999')}")
     by = f" and used {list_words(moves)}" if moves else ", and no subtrees were moved" if "start" in stages else ""
-    method = methods.cite("Felsenstein 1981")
-    text = (
-        f"The maximum-likelihood tree{method} was inferred under {tell_model(run, methods)}."
-        f" The search began from {starts} (random seed {run['seed']}){by}."
-        f" Model parameters and branch lengths were optimised; the best tree has a log-likelihood of {run['lnl']:.4f}."
-    )
+    source, model = methods.cite("Felsenstein 1981"), tell_model(run, methods)
+    told = [tell("search", source=source, model=model, starts=starts, run=run, by=by)]
     if run.get("settings", {}).get("constraint"):
-        text += " The tree was constrained to contain the splits of a given tree."
+        told.append(tell("search.constraint"))
     if "psr" in run:
-        rates = methods.cite("Stamatakis 2006")
-        text += f" Most of the search used per-site rates{rates}; the log-likelihood is under gamma-distributed rates."
-    return text
+        told.append(tell("search.psr", source=methods.cite("Stamatakis 2006")))
+    return " ".join(told)
 
 
 # --- comparisons ------------------------------------------------------------------------------------------
@@ -101,12 +95,9 @@ def _tell_run(run: Record, methods: Methods) -> str:
 def describe_compare(records: Records, methods: Methods) -> list[Section]:
     run = records.runs["compare"]
     if "comparison" in run:
-        number = len(run["comparison"]["devices"])
-        methods.say(f"The likelihood of the tree and its derivatives were compared on {number} devices or precisions.")
+        methods.say(tell("compare.likelihoods", number=len(run["comparison"]["devices"])))
         return [Section("compare", "Comparison", _describe_likelihoods(run["comparison"]))]
-    devices = f"{run['device']} and {run['b']['device']}"
-    distance = f"the Robinson-Foulds distance of the final trees is {run['rf']}"
-    methods.say(_tell_run(run, methods), f"The search was run twice, on {devices}; {distance}.")
+    methods.say(_tell_run(run, methods), tell("compare.searches", run=run))
     return [Section("compare", "Comparison", _describe_searches(run))]
 
 
@@ -123,9 +114,7 @@ def _describe_likelihoods(found: Record, tree: str = "the tree") -> list[Content
         Table(f"lnL of {tree}", ("Device", "Name", "Precision", "lnL"), answers),
         Table("Largest differences", PAIR_COLUMNS, rows),
         *found["failures"],
-        "Slopes are derivatives of lnL by the logarithms of branch lengths and model parameters. Devices agree if lnL,"
-        f" the lnL of each site and each slope differ by at most {found['tolerance']:g}, or by 1e-6 of lnL in mixed and"
-        " single precision.",
+        tell("compare.slopes", found=found),
     ]
 
 
@@ -188,6 +177,5 @@ def _mark_both(*newicks: str) -> list[MarkedTree]:
     for name, nodes, own, other in zip("ab", trees, splits, reversed(splits), strict=True):
         lacking = set(own.values()) - set(other.values())
         marks = [Mark(dot=POOR_COLOUR) if own.get(node) in lacking else Mark() for node in range(len(nodes.parents))]
-        caption = f"Tree of search {name}: dots (in text stars) mark the {len(lacking)} branches that the other lacks."
-        made.append(MarkedTree.of(nodes, marks, caption))
+        made.append(MarkedTree.of(nodes, marks, tell("compare.tree", name=name, number=len(lacking))))
     return made

@@ -13,7 +13,7 @@ from plltool.model.candidates import information_score
 from plltool.model.describe import EQUAL_RATES, is_at_bound, shorten_model
 from plltool.registry import AFTER_MODEL, AFTER_TREE, BEFORE_TREE, IN_REPORTS
 from plltool.reports import blocks
-from plltool.reports.methods import Methods
+from plltool.reports.methods import Methods, tell
 from plltool.reports.plots import Markup, draw_bars, draw_named_bars, element, read_part
 from plltool.reports.records import Record, Records
 from plltool.reports.tree_blocks import TreePicture
@@ -41,15 +41,14 @@ def describe_runs(records: Records) -> list[blocks.Section]:
     sections += made[AFTER_MODEL]
     found = [*records.left_out, *(str(warning) for run in records.all_runs.values() for warning in run["warnings"])]
     if records.supports is not None and not records.supports_are_of_main_tree:
-        found.append(f"{records.prefix.name}.support.json has support values for a different tree from the one shown")
+        found.append(tell("supports.elsewhere", name=records.prefix.name))
     sections.append(
         blocks.Section("warnings", "Warnings", [blocks.Items(tuple(dict.fromkeys(found))) if found else "None."])
     )
     sections.append(_describe_computation(records))
     if records.all_runs or records.concordance or records.supports:
         text, references = methods.finish(records)
-        remark = "This text is a draft: check it before you use it, and cite the methods that you used."
-        sections.append(blocks.Section("methods", "Methods", [text, remark]))
+        sections.append(blocks.Section("methods", "Methods", [text, tell("methods.draft")]))
         sections.append(blocks.Section("references", "References", [blocks.Items(references)]))
     return sections
 
@@ -73,12 +72,6 @@ def _describe_computation(records: Records) -> blocks.Section:
 
 # --- the tree ---------------------------------------------------------------------------------------------
 
-UNROOTED = (
-    "The tree is unrooted: unless an outgroup was given, the root in the picture is arbitrary."
-    " Branch lengths are expected substitutions per site."
-)
-ROOTED = "The model finds the root. Branch lengths are expected substitutions per site."
-
 
 def _describe_tree(records: Records, nodes: RootedNodes) -> blocks.Section:
     """The tree, with its supports if they are known."""
@@ -92,7 +85,7 @@ def _describe_tree(records: Records, nodes: RootedNodes) -> blocks.Section:
     facts["Tree length"] = f"{_sum_lengths(nodes):.4f}"
     if kinds:
         facts["Branch labels"] = " / ".join(f"{kind} ({unit})" for kind, unit in kinds)
-    remark = ROOTED if nodes.parents.count(0) == 2 else UNROOTED
+    remark = tell("tree.rooted" if nodes.parents.count(0) == 2 else "tree.unrooted")
     return blocks.Section("tree", "Tree", [facts, TreePicture(nodes.ladderized(), kinds), remark])
 
 
@@ -140,12 +133,7 @@ def _describe_alignment(run: Record) -> blocks.Section:
     columns = ("Taxon", "Gaps and unknown characters", of)
     content.append(blocks.Table("Taxa, sorted by proportion of gaps", columns, rows))
     n_deviating = sum(cell.mark == "bad" for _, _, cell in rows)
-    found = count(n_deviating, "taxon", "taxa")
-    content.append(
-        f"A chi-square test compares the composition of each taxon with the average: {found} with p < {SIGNIFICANCE:g}."
-        " Standard models assume that composition does not differ. With many taxa or partitions, some differences are"
-        " due to chance."
-    )
+    content.append(tell("data.composition", found=count(n_deviating, "taxon", "taxa"), level=SIGNIFICANCE))
     return blocks.Section("data", "Data", content)
 
 
@@ -211,8 +199,7 @@ def _describe_parts(run: Record, parts: list[Record]) -> list[blocks.Content]:
         rows.append((*own, shorten_model(part["parameters"]["spec"]), f"{part['lnl']:.3f}", f"{length:.4f}"))
     columns = ("Partition", "Columns", "Sites", "Patterns", "Model", "lnL", "Tree length")
     bars = draw_named_bars([part["name"] for part in parts], lengths, "Tree length in each partition")
-    caption = "Tree length in each partition: expected substitutions per site, summed over branches."
-    return [blocks.Table("Partitions", columns, rows), blocks.Plot(bars, caption, len(parts))]
+    return [blocks.Table("Partitions", columns, rows), blocks.Plot(bars, tell("model.lengths"), len(parts))]
 
 
 def _describe_part(part: Record, name: str) -> list[blocks.Content]:
@@ -247,8 +234,7 @@ def _describe_part(part: Record, name: str) -> list[blocks.Content]:
         heads = ("Category", "Relative rate", "Proportion of sites")
         content.append(blocks.Table(f"Rates across sites{of}", heads, _list_rates(rates, weights)))
         plot = draw_bars(rates, weights, ("proportion of sites", "relative rate"), f"Rates across sites{of}")
-        caption = f"Rates across sites{of}: each bar is a category, as wide as its proportion of the sites."
-        content.append(blocks.Plot(plot, caption))
+        content.append(blocks.Plot(plot, tell("model.rates", of=of)))
     return content
 
 
@@ -262,20 +248,15 @@ def _describe_choice(choice: Record) -> list[blocks.Content]:
     if "candidates" not in choice:
         chosen = [(part["name"], part["best"], f"{part['lnl']:.3f}") for part in choice["parts"]]
         scores = ", ".join(f"{name} {blocks.score(choice[name.lower()])}" for name in CRITERIA)
-        by = f"selected by {choice['criterion']}; all partitions together: {scores}"
         table = blocks.Table("Chosen models", ("Partition", "Model", "lnL"), chosen)
-        return [f"The models of the partitions were {by}.", table]
+        return [tell("choice.scheme", choice=choice, scores=scores), table]
     columns = ("Model", "lnL", "Parameters", "AIC", "AICc", "BIC", "Weight by AIC", "by AICc", "by BIC")
     names = ("aic", "aicc", "bic", "aic_weight", "aicc_weight", "bic_weight")
     rows = [
         (own["name"], blocks.score(own["lnl"]), str(own["n_parameters"]), *(blocks.score(own[name]) for name in names))
         for own in choice["candidates"]
     ]
-    left = len(choice["left_out"])
-    text = (
-        f"{choice['best']} was selected by {choice['criterion']} among {len(rows)} models fitted on the same tree;"
-        f" {left} others were clearly worse at the start and were not optimised."
-    )
+    text = tell("choice.model", choice=choice, number=len(rows), left=len(choice["left_out"]))
     return [text, blocks.Table("Compared models, best first", columns, rows)]
 
 

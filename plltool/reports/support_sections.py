@@ -7,7 +7,7 @@ from plltool.constants import GCF, SCF, SCFL, SUPPORT_KINDS, TEST_LEVEL
 from plltool.errors import count
 from plltool.io.newick import parse_nodes
 from plltool.reports.blocks import Cell, Content, Items, Plot, Section, Table, share
-from plltool.reports.methods import Methods, list_words, read_table
+from plltool.reports.methods import Methods, list_words, read_table, tell
 from plltool.reports.picture import FAIR_COLOUR, GOOD_COLOUR, POOR_COLOUR, Mark
 from plltool.reports.plots import draw_histogram, draw_path, draw_points
 from plltool.reports.records import Record, Records, drop_braces, number_taxa, split_of, splits_above
@@ -35,7 +35,7 @@ def describe_supports(records: Records, methods: Methods) -> list[Section]:
         if records.supports_are_of_main_tree:
             methods.say(_tell_supports(supports, methods))
         else:
-            content.append("These support values belong to a different tree from the one above.")
+            content.append(tell("supports.of_other"))
         rows, plots = [], []
         for kind, own in supports["kinds"].items():
             values = [branch[kind] for branch in supports["branches"]]
@@ -46,8 +46,7 @@ def describe_supports(records: Records, methods: Methods) -> list[Section]:
             rows.append((kind, own["meaning"], own["unit"], replicates, middle, f"{strong} of {len(values)}"))
             if values:
                 plot = draw_histogram(values, largest, (kind, "branches"), f"Histogram of {kind}")
-                caption = f"Supports by {kind}: the number of branches in each tenth of the scale."
-                plots.append(Plot(plot, caption))
+                plots.append(Plot(plot, tell("supports.plot", kind=kind)))
         columns = ("Kind", "Meaning", "Unit", "Replicates", "Median", "Branches with 95 % or more")
         content += [Table("Supports", columns, rows, is_text=True), *plots]
         content += _describe_convergence(supports.get("convergence", ()))
@@ -67,17 +66,14 @@ def _describe_convergence(tests: Sequence[Record]) -> list[Content]:
         (str(test["n_trees"]), f"{test['mean']:.4f}", share(test["agreeing"]), Cell(*CONVERGED[test["converged"]]))
         for test in tests
     ]
-    text = (
-        f"The replicates were split into random halves. There are enough if nearly all halves agree by {criterion}"
-        " (Pattengale et al. 2010)."
-    )
     columns = ("Replicates", f"Mean {what}", "Halves that agree", "Enough")
-    content: list[Content] = [Table("Convergence of the bootstrap", columns, rows), text]
+    table = Table("Convergence of the bootstrap", columns, rows)
+    content: list[Content] = [table, tell("supports.convergence", criterion=criterion)]
     if len(tests) > 1:
         points = [(test["n_trees"], test["mean"]) for test in tests]
         names = "replicates", what
         plot = draw_path([points], [[0] * len(points)], [criterion], names, "Convergence of the bootstrap")
-        content.append(Plot(plot, f"Mean {what} of random halves of the replicates."))
+        content.append(Plot(plot, tell("supports.halves", what=what)))
     return content
 
 
@@ -87,11 +83,11 @@ def _tell_supports(supports: Record, methods: Methods) -> str:
         name, source = SUPPORT_SOURCES[kind]
         number = "" if own["replicates"] is None else count(own["replicates"], "replicate")
         kinds.append(name + methods.cite(source, also=number))
-    text = f"Branch support was assessed with {list_words(kinds)}."
+    told = [tell("supports", kinds=list_words(kinds))]
     if supports.get("convergence"):
         criterion, source = supports["convergence"][-1]["criterion"], methods.cite("Pattengale et al. 2010")
-        text += f" The {criterion} criterion{source} determined the number of bootstrap replicates."
-    return text
+        told.append(tell("supports.criterion", criterion=criterion, source=source))
+    return " ".join(told)
 
 
 # --- tests of trees ---------------------------------------------------------------------------------------
@@ -100,8 +96,7 @@ def _tell_supports(supports: Record, methods: Methods) -> str:
 def describe_tests(records: Records, methods: Methods) -> list[Section]:
     tests = records.runs["test"]["tests"]
     names = [name + methods.cite(source) for name, source in TEST_SOURCES.items()]
-    replicates = f"{tests['n_replicates']:,} RELL replicates"
-    methods.say(f"We compared {len(tests['trees'])} trees with {list_words(names)}, using {replicates}.")
+    methods.say(tell("tests", number=len(tests["trees"]), names=list_words(names), tests=tests))
     columns = ("Tree", "lnL", "Difference", "bp", "p-KH", "p-SH", "p-WKH", "p-WSH", "p-AU", "ELW")
     rows = []
     for number, tree in enumerate(tests["trees"], start=1):
@@ -113,14 +108,10 @@ def describe_tests(records: Records, methods: Methods) -> list[Section]:
             else:
                 cells.append("-" if p is None else _judged(p, p >= TEST_LEVEL))
         rows.append((*cells, _judged(tree["elw"], tree["in_elw_set"])))
-    text = (
-        f"A tree marked + is not rejected, a tree marked - is rejected: p < {TEST_LEVEL:g}, or (ELW) outside the set of"
-        f" the largest weights that sum to {1 - TEST_LEVEL:g}. Replicates (RELL): {tests['n_replicates']}, seed"
-        f" {tests['seed']}."
-    )
+    told = [tell("tests.marks", level=TEST_LEVEL, weights=1 - TEST_LEVEL, tests=tests)]
     if any(tree.get("au_undetermined") for tree in tests["trees"]):
-        text += " A ? marks an AU p-value that cannot be determined, because the tree is hardly ever the best."
-    return [Section("tests", "Tests of trees", [Table("Tests of trees", columns, rows), text])]
+        told.append(tell("tests.undetermined"))
+    return [Section("tests", "Tests of trees", [Table("Tests of trees", columns, rows), " ".join(told)])]
 
 
 def _judged(value: float, is_kept: bool) -> Cell:
@@ -135,8 +126,7 @@ def describe_concordance(records: Records, methods: Methods) -> list[Section]:
     if records.genes:
         columns = ("Gene", "Taxa", "Sites", "Patterns", "lnL", "Model")
         rows = [[drop_braces(row[column]) for column in columns] for row in records.genes]
-        remark = f"{name}.genes.nwk has their trees, {name}.genes.tsv their files and the values of all parameters."
-        sections.append(Section("genes", "Genes", [Table("Genes", columns, rows), remark]))
+        sections.append(Section("genes", "Genes", [Table("Genes", columns, rows), tell("genes", name=name)]))
     if found is None:
         return sections
     kinds, told = found["kinds"], []
@@ -161,9 +151,7 @@ def _describe_factors(found: Record, name: str) -> Section:
         branch = by_split.get(splits.get(node, 0)) if below else None
         marks.append(Mark() if branch is None else _mark(branch, columns))
     caption = f"The number of the branch in the table: {' / '.join(columns)}."
-    legend = ""
-    if columns:
-        legend = f"The colour of a dot shows {columns[0]}: green from 50 % on, yellow from a third, red below."
+    legend = tell("concordance.dots", first=columns[0]) if columns else ""
     content: list[Content] = [MarkedTree.of(nodes, marks, caption, legend=legend)]
     listed = [column for column in COLUMNS if column in found["columns"]]
     rows = [(str(branch["id"]), *(_write(branch["columns"][own], own) for own in listed)) for branch in branches]
@@ -176,13 +164,8 @@ def _describe_factors(found: Record, name: str) -> Section:
     ]
     if points:
         plot = draw_points(points, [(0.0, 0.0), (100.0, 100.0)], ("gCF", "sCF"), "Genes and sites")
-        content.append(Plot(plot, "Gene and site concordance factors of each branch; on the line they are equal."))
-    remark = (
-        "If the data support the three resolutions of a branch equally, each has about 33 %. The branch itself is"
-        f" AB|CD; DF1 stands for AC|BD, DF2 for AD|BC. {name}.cf.stat contains all columns; open {name}.cf.nex in"
-        " FigTree."
-    )
-    return Section("concordance", "Concordance", [*content, remark])
+        content.append(Plot(plot, tell("concordance.plot")))
+    return Section("concordance", "Concordance", [*content, tell("concordance", name=name)])
 
 
 def _mark(branch: Record, columns: list[str]) -> Mark:

@@ -8,7 +8,7 @@ from plltool.errors import count
 from plltool.io.jplace import Jplace, JplaceRow
 from plltool.io.newick import parse_nodes
 from plltool.reports.blocks import Block, Content, Plot, Section, Table
-from plltool.reports.methods import Methods
+from plltool.reports.methods import Methods, tell
 from plltool.reports.picture import Mark, TimeScale
 from plltool.reports.plots import draw_histogram, draw_points
 from plltool.reports.records import Record, Records
@@ -24,8 +24,8 @@ def describe_dates(records: Records, methods: Methods) -> list[Section]:
     run, name = records.runs["date"], records.prefix.name
     dating = run["dating"]
     clock, root, tips = dating["clock"], dating["nodes"][0], dating["root_to_tip"]
-    treetime = dating["treetime"] + methods.cite("Sagulenko, Puller & Neher 2018")
-    methods.say(f"Internal nodes were dated with TreeTime {treetime}, using {count(len(tips), 'sampling date')}.")
+    source = methods.cite("Sagulenko, Puller & Neher 2018")
+    methods.say(tell("dates", dating=dating, source=source, dates=count(len(tips), "sampling date")))
     level = _share(dating)
     rate = f"{clock['rate']:.4g} substitutions per site and year{_range(clock['interval'], level, '.4g')}"
     facts = {
@@ -40,9 +40,8 @@ def describe_dates(records: Records, methods: Methods) -> list[Section]:
     ends = [(tip["year"], tip["expected"]) for tip in sorted(tips, key=lambda tip: tip["year"])]
     axes = ("date of the tip", "distance from the root")
     plot = draw_points(points, [ends[0], ends[-1]], axes, "Root-to-tip regression")
-    caption = "Distances of the tips from the root, in substitutions per site, over their dates; the line is the clock."
-    remark = f"{name}.date.tsv lists the dates of all nodes; open {name}.date.nex in FigTree to see them on the tree."
-    return [Section("dates", "Dates", [facts, mark_dated(dating, run["dated_tree"]), Plot(plot, caption), remark])]
+    drawn = mark_dated(dating, run["dated_tree"]), Plot(plot, tell("dates.plot"))
+    return [Section("dates", "Dates", [facts, *drawn, tell("dates.files", name=name)])]
 
 
 def mark_dated(dating: Record, newick: str) -> MarkedTree:
@@ -55,8 +54,7 @@ def mark_dated(dating: Record, newick: str) -> MarkedTree:
     bars = f" Bars are {level} intervals of node dates." if any(ranges) else ""
     legend = f"The axis has calendar years.{bars}"
     marks = [Mark()] * len(nodes.parents)
-    caption = "The time-scaled tree: branch lengths are in years."
-    return MarkedTree.of(nodes, marks, caption, legend=legend, keeps_root=True, time=time)
+    return MarkedTree.of(nodes, marks, tell("dates.tree"), legend=legend, keeps_root=True, time=time)
 
 
 def _share(dating: Record) -> str:
@@ -72,8 +70,8 @@ def _range(interval: list[float] | None, level: str, form: str) -> str:
 
 def describe_ancestors(records: Records, methods: Methods) -> list[Section]:
     ancestors, mutations, name = records.runs["ancestral"]["ancestors"], records.mutations, records.prefix.name
-    by = f"marginal{methods.cite('Yang, Kumar & Nei 1995')} and joint{methods.cite('Pupko et al. 2000')} likelihood"
-    methods.say(f"Ancestral states at internal nodes were reconstructed by {by}.")
+    marginal, joint_source = methods.cite("Yang, Kumar & Nei 1995"), methods.cite("Pupko et al. 2000")
+    methods.say(tell("ancestors", marginal=marginal, joint=joint_source))
     nodes = parse_nodes(ancestors["tree"], "the record")
     joint: dict[str, list[str]] = {}
     for row in mutations:
@@ -91,10 +89,6 @@ def describe_ancestors(records: Records, methods: Methods) -> list[Section]:
         Mark(str(number) if tip else f"{label}: {number}")
         for label, number, tip in zip(nodes.labels, numbers, tips, strict=True)
     ]
-    caption = (
-        "Names of internal nodes, as in the files, and the number of mutations on the branch above each node (joint"
-        " reconstruction). Mutations point away from Node1, the root of the drawing."
-    )
     parent_of = dict(zip(nodes.labels[1:], (nodes.labels[parent] for parent in nodes.parents[1:]), strict=True))
     order = sorted(joint, key=lambda node: -len(joint[node]))
     rows = []
@@ -104,9 +98,8 @@ def describe_ancestors(records: Records, methods: Methods) -> list[Section]:
         rows.append((node, " ".join(labels), str(n), parent_of.get(node, "")))
     columns = ("Branch to", "Mutations", "Number", "From")
     table = Table("Mutations by joint reconstruction, sorted by number", columns, rows, is_text=True)
-    remark = f"{name}.mutations.tsv lists all mutations, {name}.state has the probabilities of all states."
-    picture = MarkedTree.of(nodes, marks, caption, keeps_root=True)
-    return [Section("ancestors", "Ancestral states", [facts, picture, table, remark])]
+    picture = MarkedTree.of(nodes, marks, tell("ancestors.tree"), keeps_root=True)
+    return [Section("ancestors", "Ancestral states", [facts, picture, table, tell("ancestors.files", name=name)])]
 
 
 # --- placements -------------------------------------------------------------------------------------------
@@ -116,17 +109,14 @@ def describe_placements(records: Records, methods: Methods) -> list[Section]:
     placed = records.runs.get("place", {}).get("placement", {})  # with the tree of all queries, if it was asked for
     grafted: Record | None = placed.get("grafted")
     if placed:
-        number, source = placed["n_placed"], methods.cite("Berger, Krompass & Stamatakis 2011")
-        told = f"{count(number, 'query sequence')} on the branches of the reference tree by maximum likelihood{source}."
-        also = " We then attached them to it one after another, each where the likelihood was highest."
-        methods.say(f"We placed {told}{also if grafted else ''}")
+        number, source = count(placed["n_placed"], "query sequence"), methods.cite("Berger, Krompass & Stamatakis 2011")
+        methods.say(tell("placements", number=number, source=source), *([tell("placements.also")] if grafted else []))
     if records.placements is None:
         return []
     name, content = records.prefix.name, _describe_places(records.placements)
-    content.append(f"{name}.jplace has all places of all queries, for gappa, guppy, iTOL and others.")
+    content.append(tell("placements.files", name=name))
     if grafted:
-        text = f"{name}.grafted.nwk is the reference tree with all queries placed. Its lnL is {grafted['lnl']:.4f}."
-        content.append(text)
+        content.append(tell("placements.grafted", name=name, grafted=grafted))
     return [Section("placements", "Placements", content)]
 
 
@@ -154,8 +144,8 @@ def _describe_places(found: Jplace) -> list[Content]:
     content: list[Content] = [facts, _draw_tree(found, weights, numbers)]
     if best:
         names = "weight of the best placement", "queries"
-        text = "The likelihood weight of the best placement of each query; 1 means that no other placement is likely."
-        content.append(Plot(draw_histogram(shares, 1.0, names, "Weights of best placements"), text))
+        plot = draw_histogram(shares, 1.0, names, "Weights of best placements")
+        content.append(Plot(plot, tell("placements.weights")))
     return [*content, *_tabulate(found, weights, numbers, best)]
 
 
@@ -166,10 +156,7 @@ def _draw_tree(found: Jplace, weights: list[float], numbers: list[int]) -> Block
         Mark(str(number or ""), band=WIDEST * math.sqrt(weight / largest))
         for number, weight in zip(numbers, weights, strict=True)
     ]
-    caption = (
-        "The reference tree. Numbers are the queries whose best placement is on the branch or in the collapsed clade."
-    )
-    legend = "The width of the band behind a branch shows the sum of the weights of all placements on it."
+    caption, legend = tell("placements.tree"), tell("placements.bands")
     return MarkedTree.of(found.nodes, marks, caption, legend=legend, widest=WIDEST)
 
 
