@@ -10,7 +10,7 @@ import plltool
 from plltool.constants import SUPPORT_KINDS
 from plltool.model.nucleotides import EQUAL_FREQUENCY_MODELS, FREE_FREQUENCY_MODELS
 from plltool.reports.methods import CRITERION_SOURCES, RATE_SOURCES, read_table, source_of_model
-from plltool.reports.support_sections import SUPPORT_SOURCES
+from plltool.reports.tree_sections import SUPPORT_SOURCES
 
 
 def test_names_are_found_in_any_model_string():
