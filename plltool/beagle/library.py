@@ -71,24 +71,19 @@ def build_beagle_library(folder: str | os.PathLike[str], redo: bool = False) -> 
 
 
 SIZES = {  # of arrays that a client gives, by parameters: what is multiplied, attributes of the instance or numbers
-    "states": "pattern_count",
+    **dict.fromkeys(("states", "patternWeights", "patternPartitions"), "pattern_count"),
+    **dict.fromkeys(("eigenVectors", "inverseEigenVectors"), "state_count state_count"),
+    **dict.fromkeys(("categoryWeights", "categoryRates"), "category_count"),
+    **dict.fromkeys(("categoryRatesIndex", "categoryWeightsIndex"), "1"),
     "tipPartials": "pattern_count state_count",
     "partials": "category_count pattern_count state_count",
-    "eigenVectors": "state_count state_count",
-    "inverseEigenVectors": "state_count state_count",
     "eigenValues": "eigenvalues",
     "frequencies": "state_count",
-    "categoryWeights": "category_count",
-    "categoryRates": "category_count",
-    "patternWeights": "pattern_count",
-    "patternPartitions": "pattern_count",
     "matrix": "category_count state_count state_count",
     "matrixValues": "items category_count state_count state_count",
     "operations": "items 7",
     "partitionOperations": "items 9",
     "partitionIndices": "partitions",
-    "categoryRatesIndex": "1",
-    "categoryWeightsIndex": "1",
 }
 
 

@@ -175,19 +175,13 @@ class Composite(Holder):
     # --- requests -------------------------------------------------------------------------------------------
 
     def ask(self, request: Request, lengths: FloatArray) -> Answer:
-        def ask(engine: Holder, shard: Shard) -> Answer:
-            return engine.ask(request.of_parts(shard.parts), rows_of(lengths, shard.parts))
-
-        answers = self.ask_all(ask)
+        answers = self.ask_all(lambda engine, own: engine.ask(request.of_parts(own.parts), rows_of(lengths, own.parts)))
         gather = self._side_by_side if request.of_sites else self._sums
         shape = request.answer_shape(self.n_parts, self.n_patterns)
         return self._completed(lambda: gather(answers(), request), shape, request.program, lengths)
 
     def make_clas(self, steps: Sequence[Step]) -> None:
-        def make(engine: Holder, shard: Shard) -> Callable[[], None]:
-            return partial(engine.make_clas, [step.of_parts(shard.parts) for step in steps])
-
-        self.ask_all(make)()
+        self.ask_all(lambda engine, own: partial(engine.make_clas, [step.of_parts(own.parts) for step in steps]))()
 
     def ask_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> ShapedAnswer:
         if not self.only_adds:

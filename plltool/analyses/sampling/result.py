@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from plltool.analyses.sampling.chains import RunState
-from plltool.analyses.sampling.samples import COMMON_SHARE, FEWEST_SAMPLES, Samples, format_numbers, format_trees
+from plltool.analyses.sampling.samples import FEWEST_SAMPLES, Samples, common_shares, format_numbers, format_trees
 from plltool.analyses.sampling.settings import Priors, SampleOptions
 from plltool.analyses.sampling.state import COLUMNS
 from plltool.analyses.sampling.summaries import Posterior, Summary, TimeSummary, describe_numbers
@@ -85,10 +85,8 @@ def describe_splits(samples: Samples, names: Sequence[str], first: int) -> list[
 
     Each has the share of the trees of each run that have it.
     """
-    shares = [samples.split_shares(run, first) for run in range(samples.n_runs)]
-    common = {split for own in shares for split, share in own.items() if share >= COMMON_SHARE}
-    table = {split: [own.get(split, 0.0) for own in shares] for split in common}
-    order = sorted(common, key=lambda split: (-sum(table[split]), split))
+    table = common_shares([samples.split_shares(run, first) for run in range(samples.n_runs)])
+    order = sorted(table, key=lambda split: (-sum(table[split]), split))
     if samples.has_root:
         return [{"taxa": [names[bit - 1] for bit in members_of(own)], "shares": table[own]} for own in order]
     return [{"taxa": smaller_side(split, names), "shares": table[split]} for split in order]

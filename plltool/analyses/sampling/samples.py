@@ -64,11 +64,14 @@ def split_deviation(shares: Sequence[dict[int, float]]) -> float:
 
     Splits count that one of the runs has in COMMON_SHARE of its trees; NaN if there are none, or one run only.
     """
-    if len(shares) < 2:
-        return float("nan")
-    splits = {split for own in shares for split, share in own.items() if share >= COMMON_SHARE}
-    table = [[own.get(split, 0.0) for own in shares] for split in splits]
+    table = list(common_shares(shares).values()) if len(shares) > 1 else []
     return float(np.std(table, axis=1, ddof=1).mean()) if table else float("nan")
+
+
+def common_shares(shares: Sequence[dict[int, float]]) -> dict[int, list[float]]:
+    """The shares by run of the splits that one of the runs has in COMMON_SHARE of its trees."""
+    splits = {split for own in shares for split, share in own.items() if share >= COMMON_SHARE}
+    return {split: [own.get(split, 0.0) for own in shares] for split in splits}
 
 
 def _halves(values: FloatArray) -> FloatArray | None:

@@ -12,30 +12,21 @@ from plltool.errors import InputError, check_least
 
 TUNING_GENERATIONS = 5_000  # in which steps are tuned, at most; common moves are then made some hundred times
 AUTO = "auto"
-FORMS = {  # the distributions that each prior may have
+SHARES = ("pinv", "turnover")  # priors with bounds from 0 to 1
+FORMS = {  # the distributions that each prior may have, the one that messages name first in front
     "lengths": ("exponential", "gammadir"),
-    "rates": ("dirichlet",),
-    "frequencies": ("dirichlet",),
     "alpha": ("exponential", "uniform"),
-    "pinv": ("uniform",),
-    "codon": ("lognormal", "gamma", "exponential"),
-    "ratios": ("lognormal", "gamma", "exponential"),
-    "switching": ("exponential", "lognormal", "gamma", "uniform"),
-    "weights": ("dirichlet",),
-    "free_rates": ("dirichlet",),
-    "part_rates": ("dirichlet",),
-    "rate": ("lognormal", "gamma", "exponential", "uniform"),
-    "spread": ("exponential", "lognormal", "gamma", "uniform"),
-    "population": ("lognormal", "gamma", "exponential", "uniform"),
     "growth": ("normal",),
     "grid_precision": ("gamma", "lognormal", "exponential"),
-    "diversification": ("lognormal", "gamma", "exponential", "uniform"),
-    "turnover": ("uniform",),
-    "sampling": ("lognormal", "gamma", "exponential", "uniform"),
     "root": ("lognormal", "gamma", "exponential", "uniform", "normal"),
+    **dict.fromkeys(SHARES, ("uniform",)),
+    **dict.fromkeys(("rates", "frequencies", "weights", "free_rates", "part_rates"), ("dirichlet",)),
+    **dict.fromkeys(("codon", "ratios"), ("lognormal", "gamma", "exponential")),
+    **dict.fromkeys(("switching", "spread"), ("exponential", "lognormal", "gamma", "uniform")),
+    **dict.fromkeys(
+        ("rate", "population", "diversification", "sampling"), ("lognormal", "gamma", "exponential", "uniform")
+    ),
 }
-
-SHARES = ("pinv", "turnover")  # priors with bounds from 0 to 1
 
 
 @dataclass(frozen=True)
