@@ -90,9 +90,9 @@ class Task:
         """The tree in a file; where lengths are unlinked, with the lengths of each part, if the file has them."""
         return plltool.read_tree(path, data.names, self.resolve, getattr(self, "brlen", "") == UNLINKED)
 
-    def read_start(self, data: plltool.Sequences) -> str | plltool.Tree:
-        """The kind of start tree, or the tree from the file."""
-        return self.start if self.start in START_KINDS else self.read_tree(self.start, data)
+    def read_start(self, data: plltool.Sequences) -> str | plltool.Tree | None:
+        """The kind of start tree, None for the default, or the tree from the file."""
+        return self.start if self.start in (None, *START_KINDS) else self.read_tree(self.start, data)
 
     def reporter(self) -> Reporter:
         """What reports the progress, and keeps the log among the outputs."""

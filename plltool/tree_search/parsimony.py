@@ -345,6 +345,12 @@ def informative_sites(codes: CodeArray, weights: FloatArray) -> CodeArray:
     return np.repeat(codes, counts, axis=1)
 
 
+def variable_sites(codes: CodeArray, weights: FloatArray) -> CodeArray:
+    """The columns in which no state is possible in all taxa, each repeated by its weight: (n_taxa, n_sites)."""
+    counts = np.where(np.bitwise_and.reduce(codes, axis=0) == 0, weights, 0).astype(np.int64)
+    return np.repeat(codes, counts, axis=1)
+
+
 def _all_states(codes: CodeArray) -> CodeArray:
     """The states that each column has (n_columns,). A cell with all of them says nothing, whatever the data are."""
     return np.bitwise_or.reduce(codes, axis=0)

@@ -338,6 +338,20 @@ def test_trees_in_time_begin_with_few_changes(start):
     assert 1 / 3000 < first < 10 / 3000
 
 
+def test_trees_in_time_begin_with_a_root_that_suits_changes_and_dates():
+    """Ten changes a year along a tree whose root is in the year 2000, with most nodes above the early tips."""
+    clades = {"ab": 1, "a": 9, "b": 10, "cdef": 1, "cde": 1, "cd": 1, "c": 1, "d": 2, "e": 1, "f": 1}
+    dates = {name: 2000.0 + sum(years for clade, years in clades.items() if name in clade) for name in "abcdef"}
+    sites = [clade for clade, years in clades.items() for _ in range(10 * years)]
+    rows = {name: "".join("CA"[name not in clade] for clade in sites) + 2000 * "ACGT" for name in dates}
+    options = plltool.SampleOptions(generations=5, runs=1, chains=1, sample_every=5)
+    found = plltool.sample(rows, "JC", options=options, clock="strict", dates=dates, **ALONE)
+    newick = re.sub(r"\[[^]]*\]", "", found.texts()["run1.t"].partition("= [&R]")[2].partition(";")[0] + ";")
+    names = dict(re.findall(r"^\s*(\d+) (\w)", found.texts()["run1.t"], re.M))
+    sides = sorted("".join(sorted(names[tip] for tip in side)) for side in sides_of_root(newick))
+    assert sides == ["ab", "cdef"]
+
+
 def test_bad_input(small):
     def refused(*arguments, **settings):
         with pytest.raises(InputError) as caught:

@@ -31,7 +31,8 @@ from plltool.analyses.sampling.settings import ClockPriors, Priors, SampleOption
 from plltool.analyses.sampling.state import Sample, StateSpace, sampling_slots
 from plltool.analyses.sampling.summaries import summarise, summarise_times
 from plltool.analyses.sampling.time_state import TimeSpace
-from plltool.analyses.sampling.tree import from_tree
+from plltool.analyses.sampling.topology_moves import FitchSets
+from plltool.analyses.sampling.tree import Topology, from_tree
 from plltool.codec import saved
 from plltool.constants import CHECKPOINT_PATIENCE, ENOUGH_DEVIATION, ENOUGH_SIZE, LINKED, SCALED, UNLINKED
 from plltool.engine.requests import Counters
@@ -232,7 +233,7 @@ def sample(
     *,
     options: SampleOptions | None = None,
     priors: Priors | None = None,
-    start: TreeLike = "random",
+    start: TreeLike | None = None,
     seed: int = constants.DEFAULT_SEED,
     workers: int | None = None,
     outgroup: OutgroupLike | None = None,
@@ -257,7 +258,8 @@ def sample(
     alignment, model : as for `plltool.search`; a time-reversible model
     options : numbers of generations, runs and chains, and when to sample
     priors : by default those of MrBayes 3.2
-    start : "random" or "parsimony", another tree for each chain, or one tree for all, as for `plltool.search`
+    start : "random" or "parsimony", another tree for each chain, or one tree for all, as for `plltool.search`; by
+        default random trees, with a clock parsimony trees, whose changes show where the root is
     seed : of all random choices; the same seed, device and layout give the same samples
     workers : number of runs that advance at the same time, each in a process of its own; by default as many as threads,
         on a GPU 1. It changes no bit
@@ -340,6 +342,20 @@ def least_length(parts: Sequence[Patterns]) -> float:
     return changes / sum(float(part.weights.sum()) for part in parts)
 
 
+def _lengths_for_clock(
+    starts: Sequence[tuple[Topology, list[float]]], is_given: bool, parts: Sequence[Patterns]
+) -> list[tuple[Topology, list[float]]]:
+    """Start trees with lengths in substitutions per site, from which a clock can be estimated."""
+    if not is_given:
+        sets, n_sites = FitchSets(parts, variable=True), sum(float(part.weights.sum()) for part in parts)
+        return [(topology, [n / n_sites for n in sets.changes(topology)]) for topology, _ in starts]
+    whole = least_length(parts)
+    return [
+        (topology, [length * whole / total for length in own] if (total := sum(own)) > LONGEST_START * whole else own)
+        for topology, own in starts
+    ]
+
+
 class Prepared(NamedTuple):
     """A run, what its chains are made of, the priors in use, and what a checkpoint recognises all this by."""
 
@@ -361,7 +377,7 @@ def prepare(
     alignment: AlignmentLike,
     model: ModelLike | None,
     priors: Priors,
-    start: TreeLike,
+    start: TreeLike | None,
     hardware: Hardware,
     began: float,
     options: SampleOptions,
@@ -387,6 +403,8 @@ def prepare(
         space = clock.make_space(data.names, models, parameters)
         of_priors = clock.used(space)
         of_clock = clock.identity(space)
+    if start is None:
+        start = "random" if clock is None else "parsimony"
     if isinstance(start, str) and start in constants.START_KINDS:
         first: str | Tree = start
     else:
@@ -402,12 +420,7 @@ def prepare(
     tuning = options.tuning if recorded is None else int(recorded)
     starts = list(map(from_tree, trees))
     if clock is not None:
-        whole = least_length(run.task.parts)
-        most = LONGEST_START * whole if isinstance(first, Tree) else 0.0
-        starts = [
-            (topology, [length * whole / total for length in lengths] if (total := sum(lengths)) > most else lengths)
-            for topology, lengths in starts
-        ]
+        starts = _lengths_for_clock(starts, isinstance(first, Tree), run.task.parts)
     setup = RunSetup(space, run.task.parts, starts, options, tuning, run.task.seed, powers)
     names = "runs", "chains", "temperature", "sample_every", "prior_only"
     identity = {

@@ -150,7 +150,7 @@ def marginal_likelihood(
     *,
     options: StoneOptions | None = None,
     priors: Priors | None = None,
-    start: TreeLike = "random",
+    start: TreeLike | None = None,
     seed: int = DEFAULT_SEED,
     brlen: str = LINKED,
     listener: Listener = ignore,

@@ -17,7 +17,14 @@ from plltool.analyses.sampling.state import Proposal, Question, QuestionProgram,
 from plltool.analyses.sampling.tree import ROOT, Topology, draw_below_top, interchange, prune, regraft
 from plltool.arrays import FloatArray
 from plltool.engine.contract import Opcode
-from plltool.tree_search.parsimony import PlaneArray, bit_slice, count_common, informative_sites, join_sets
+from plltool.tree_search.parsimony import (
+    PlaneArray,
+    bit_slice,
+    count_common,
+    informative_sites,
+    join_sets,
+    variable_sites,
+)
 
 EXTENSION = 0.5  # probability that a subtree moves on by another branch; MrBayes' default
 
@@ -199,11 +206,12 @@ class FitchSets:
     """The sets of the tips (n_taxa, n_states, words), and how the sets of other nodes follow.
 
     They are bit-sliced, see `plltool.tree_search.parsimony`. Sites count as often as they occur; the `n_sites` are
-    those at which places of a subtree may differ in changes.
+    those at which places of a subtree may differ in changes, or all `variable` ones.
     """
 
-    def __init__(self, parts: Sequence[Patterns]):
-        sites = np.concatenate([informative_sites(part.masks, part.weights) for part in parts], axis=1)
+    def __init__(self, parts: Sequence[Patterns], variable: bool = False):
+        choose = variable_sites if variable else informative_sites
+        sites = np.concatenate([choose(part.masks, part.weights) for part in parts], axis=1)
         self.tips, self.n_sites = bit_slice(sites), sites.shape[1]
 
     def below(self, topology: Topology) -> PlaneArray:
@@ -222,18 +230,32 @@ class FitchSets:
 
         `rest` is the tree, `below` has the sets of its subtrees, and `subtree` is what is inserted.
         """
+        nodes, above = self._above(rest, below)
+        shared = count_common(join_sets(above, below[nodes]), subtree[None])
+        return dict(zip(nodes, (self.n_sites - shared).tolist(), strict=True))
+
+    def changes(self, topology: Topology) -> list[int]:
+        """(n_nodes,) the sites with a change on the branch above each node: its ends share no state there."""
+        below = self.below(topology)
+        nodes, above = self._above(topology, below)
+        found = np.zeros(topology.n_nodes, dtype=np.intp)
+        found[nodes] = self.n_sites - count_common(above, below[nodes])
+        return found.tolist()
+
+    @staticmethod
+    def _above(tree: Topology, below: PlaneArray) -> tuple[list[int], PlaneArray]:
+        """The nodes of a tree but its root, and for each the sets of all that is not below it."""
         above = np.empty_like(below)
-        above[rest.top] = below[ROOT]
-        nodes, stack = [], [rest.top]
+        above[tree.top] = below[ROOT]
+        nodes, stack = [], [tree.top]
         while stack:
             node = stack.pop()
             nodes.append(node)
-            if node >= rest.n_taxa:
-                children = rest.left[node], rest.right[node]
+            if node >= tree.n_taxa:
+                children = tree.left[node], tree.right[node]
                 above[[*children]] = join_sets(above[[node]], below[[*reversed(children)]])
                 stack += children
-        shared = count_common(join_sets(above[nodes], below[nodes]), subtree[None])
-        return dict(zip(nodes, (self.n_sites - shared).tolist(), strict=True))
+        return nodes, above[nodes]
 
 
 COST = 1.0  # of a change, in units of lnL

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers import make_alignment, numpy_engine, random_codes
 from oracles.parsimony import fitch_score
-from sampling.toys import LENGTHS, PRIORS, Shape, branches_of, draw_state, lnl_of, make_parts, make_space
+from sampling.toys import LENGTHS, PRIORS, Shape, branches_of, draw_state, draw_topology, lnl_of, make_parts, make_space
 
 from plltool.alignment.patterns import compress
 from plltool.analyses.sampling.chains import Chains, Heated, temperature_of
@@ -206,3 +206,18 @@ def test_sites_at_which_trees_do_not_differ_are_left_out():
     columns = ["AAAA", "AAAC", "AACG", "NNAC", "AACC", "ARCY", "AANC"]
     part = compress(make_alignment("abcd", ["".join(rows) for rows in zip(*columns, strict=True)], "toy"))
     assert FitchSets([part]).n_sites == len(["AACC", "ARCY"])
+
+
+def test_changes_on_branches():
+    """Columns that each change once, on a known branch: as many as are made for it are found there."""
+    space, rng = make_space("JC", n_taxa=9), np.random.default_rng(6)
+    topology = draw_topology(space, rng)
+    made = [0, *rng.integers(0, 4, topology.n_nodes - 1).tolist()]
+    columns = [
+        "".join("C" if below >> taxon & 1 else "A" for taxon in range(9))
+        for below, number in zip(topology.splits(), made, strict=True)
+        for _ in range(number)
+    ]
+    rows = ["".join(row) for row in zip(*columns, "A" * 9, "ARAAAAAAN", strict=True)]
+    part = compress(make_alignment(space.names, rows, "toy"))
+    assert FitchSets([part], variable=True).changes(topology) == made
