@@ -28,7 +28,7 @@ _PATTERNS = {
     "COUNT": (r"auto.*|AUTO|0*[1-9]\d{0,8}", "a number from 1 on, or auto"),
     "LIST": (r"\d{1,15}(,\d{1,15})*", "whole numbers with commas between them"),
 }
-_ANY = (".*", "the name of a file that exists")
+_ANY = (".*", "the name of a file or folder that exists")
 
 
 class UsageError(InputError):

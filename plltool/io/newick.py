@@ -151,7 +151,10 @@ class _Parser:
                 if state >= _CLOSED and not nodes.labels[node]:
                     # plltool's kinds with slashes between them, or the first of others
                     own = [told[key] for key in told if key in (*SUPPORT_KINDS, *CONCORDANCE_KINDS)]
-                    nodes.labels[node] = "/".join(own) or next((told[key] for key in _SUPPORTS if key in told), "")
+                    other = next((told[key] for key in _SUPPORTS if key in told), "")
+                    if "e" in other and is_length(other):  # MrBayes: 9.70000000e-01
+                        other = f"{float(other):g}"
+                    nodes.labels[node] = "/".join(own) or other
                 height = next((_RANGE.fullmatch(told[key]) for key in _HEIGHTS if key in told), None)
                 if height is not None and is_length(height[1]) and is_length(height[2]):
                     nodes.heights[node] = float(height[1]), float(height[2])

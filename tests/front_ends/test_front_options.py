@@ -35,7 +35,7 @@ def test_tables_of_options(program):
         ("-s a.phy -B x", "-B: found 'x', expected a whole number from 0 on"),
         ("-s a.phy --wpl", "--wpl: the front end does not know this option"),
         ("-s a.phy -mtree", "-mtree: the front end cannot do this: plltool compares all models on the same tree"),
-        ("-s a.phy -q missing", "-q: found 'missing', expected the name of a file that exists"),
+        ("-s a.phy -q missing", "-q: found 'missing', expected the name of a file or folder that exists"),
         ("-s a.phy -m", "-m: found nothing behind it"),
         ("-s a.phy --redo=yes", "--redo: found a value, 'yes', expected none"),
         ("-s a.phy --aln b.phy", "--aln: found also -s, expected only one of them"),

@@ -59,7 +59,7 @@ def inner_labels(nodes):
         ("(a,(b,c)[&tbe=0.5,fbp=66.7]:1,d)", "0.5/66.7"),  # plltool
         # BEAST
         ("(a[&rate=2]:1,(b,c)[&height_95%_HPD={1.0,2.0},posterior=0.98]:1[&rate=3],d)[&posterior=1.0]", "0.98"),
-        ('(a,(b,c)[&prob=9.5e-01,prob(percent)="95"]:1[&length_mean=1],d)', "9.5e-01"),  # MrBayes
+        ('(a,(b,c)[&prob=9.50000000e-01,prob(percent)="95"]:1[&length_mean=1],d)', "0.95"),  # MrBayes
         ('(a,(b,c):1[&!color=#ff0000,label="98"],d)', "98"),  # FigTree
         ("(a,(b,c)77[&posterior=0.5]:1,d)", "77"),  # a label wins
         ("(a,(b,c)[&posterior=0.5]77:1,d)", "77"),
