@@ -14,6 +14,7 @@ from typing import Any, TypedDict, Unpack
 
 from plltool.constants import PRECISIONS
 from plltool.errors import InputError, check_one_of, show_name, show_object
+from plltool.settings import make_plain
 
 ASSUMED_MEMORY = 1 << 32  # bytes of the host where the system tells of none
 SIZE_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}  # binary logarithms
@@ -48,17 +49,17 @@ class Hardware:
         plain: dict[str, Any] = {"device": ",".join(words)}
         check_one_of("precision", self.precision, PRECISIONS)
         for name, value in (("vw", self.vw), ("threads", self.threads), ("memory", self.memory)):
-            if value is not None:
-                if isinstance(value, bool) or not (isinstance(value, Integral) and value > 0):
-                    raise InputError(f"{name}: found {value!r}, expected a whole number above 0")
-                plain[name] = int(value)
+            is_number = isinstance(value, Integral) and not isinstance(value, bool) and value > 0
+            if value is not None and not is_number:
+                raise InputError(f"{name}: found {value!r}, expected a whole number above 0")
         if self.share is not None:
             try:
                 plain["share"] = tuple(float(part) for part in self.share)
             except (TypeError, ValueError):
                 found = f"share: found {show_object(self.share)}"
                 raise InputError(f"{found}, expected a number for each device, such as (0.6, 0.4)") from None
-        self.__dict__.update(plain)  # a frozen dataclass has no other way
+        vars(self).update(plain)  # a frozen dataclass has no other way
+        make_plain(self)
         if self.share is not None:
             self._check_share(self.share)
 

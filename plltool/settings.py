@@ -3,6 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable
+from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ParamSpec, TypeVar
 
@@ -19,6 +20,20 @@ _KINDS: dict[str, tuple[Any, str]] = {  # by annotation, what it must be
     "str | PathLike[str]": ((str, PathLike), "text or a path"),
 }
 _FIELDS = {"hardware": "; give the fields of plltool.Hardware as keywords, such as device=... and threads=..."}
+
+
+def plain_number(value: Any) -> Any:
+    """A number of another library, such as numpy's, as Python's own, which JSON has; anything else as it is."""
+    if isinstance(value, Integral) and not isinstance(value, int):
+        return int(value)
+    return float(value) if isinstance(value, Real) and not isinstance(value, (int, float)) else value
+
+
+def make_plain(options: Any) -> None:
+    """Make the numbers of a frozen dataclass Python's own, see `plain_number`."""
+    for name, value in vars(options).items():
+        several = isinstance(value, (list, tuple))
+        vars(options)[name] = tuple(map(plain_number, value)) if several else plain_number(value)
 
 
 def takes_keywords(settings: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -49,6 +64,7 @@ def takes_keywords(settings: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
                     # the words are Python's own
                     raise TypeError(f"{called}() got an unexpected keyword argument {name!r}{hint}")
                 _check_kind(name, keywords[name], written[name], function)
+                keywords[name] = plain_number(keywords[name])
             return function(*args, **keywords)
 
         return checked

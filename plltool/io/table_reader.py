@@ -7,7 +7,8 @@ import io
 import math
 import re
 from collections.abc import Mapping, Sequence
-from os import PathLike, fspath
+from numbers import Real
+from os import fspath
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -16,7 +17,7 @@ from plltool.alignment.alignment import MIN_TAXA, CellTable, Sequences
 from plltool.alignment.spaces import NAMED
 from plltool.alignment.states import EITHER, UNKNOWN_CELL
 from plltool.arrays import FloatArray
-from plltool.errors import InputError, count, errors_at, list_names, show_name
+from plltool.errors import InputError, check_kind, count, errors_at, list_names, show_name
 from plltool.io.files import FileName, read_text, source_name
 
 MAX_CELLS = 256  # different ones: a byte stands for each of them
@@ -246,8 +247,8 @@ def site_rows(**columns: FloatArray | None) -> list[dict[str, Any]]:
     return [{"site": site, **dict(zip(known, row, strict=True))} for site, row in enumerate(rows, start=1)]
 
 
-DateLike: TypeAlias = float | str | tuple[float, float] | None
-DatesLike: TypeAlias = str | PathLike[str] | Mapping[str, DateLike]
+DateLike: TypeAlias = float | str | datetime.date | tuple[float, float] | None
+DatesLike: TypeAlias = Any  # a file, a mapping of names to `DateLike`, or a pandas Series of them
 
 
 def match_dates(
@@ -257,6 +258,7 @@ def match_dates(
 
     name_column, date_column : of a file, see `plltool.io.table_reader.read_dates`
     """
+    given = given.to_dict() if hasattr(given, "to_dict") else given
     if isinstance(given, Mapping):
         source, found = "dates", {name: _as_date(name, date) for name, date in given.items()}
         places = dict.fromkeys(found, "")
@@ -279,8 +281,9 @@ def _as_date(name: str, given: DateLike) -> SampleDate | None:
     try:
         if given is None:
             return None
-        if isinstance(given, str):
-            return parse_date(given)
+        if isinstance(given, (str, datetime.date)):
+            return parse_date(given if isinstance(given, str) else given.isoformat()[:10])
+        check_kind("date", given, (Real, tuple), "a year, a day, or a range of years (first, last)")
         return as_date(*given) if isinstance(given, tuple) else as_date(given, given)
     except InputError as error:
         raise InputError(f"dates: taxon {show_name(name)}: {error}") from None

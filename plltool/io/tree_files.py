@@ -150,10 +150,10 @@ def _at_least_one(found: Iterable[RootedNodes], source: str) -> Iterator[RootedN
 
 
 def read_trees(path: FileName, names: Sequence[str] | None = None, resolve_seed: int | None = None) -> list[Tree]:
-    """All trees of a file, as `parse_newick` reads one; InputError also if it cannot be read or holds no tree."""
-    source = source_name(path)
-    found = enumerate(_at_least_one(_read_nodes(path), source), start=1)
-    return [unrooted_tree(nodes, f"{source}: tree {number}", names, resolve_seed) for number, nodes in found]
+    """All trees of a file or text, as `parse_newick` reads one; InputError also if it cannot be read or has no tree."""
+    source, found = find_nodes(path)
+    several = enumerate(found, start=1)
+    return [unrooted_tree(nodes, f"{source}: tree {number}", names, resolve_seed) for number, nodes in several]
 
 
 def load_nodes(given: FileName | Tree | TreeObject, called: str = GIVEN_TEXT) -> tuple[RootedNodes, str]:

@@ -182,7 +182,10 @@ def with_site_frequencies(
     if isinstance(given, (str, PathLike)):
         where, rows = f"{source_name(given)}: ", read_frequencies(given, data.n_columns, symbols)
     else:
-        where, rows = "", np.asarray(given, dtype=np.float64)
+        try:
+            where, rows = "", np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"site_frequencies: found {show_object(given)}, expected numbers") from None
     if rows.shape != (data.n_columns, len(symbols)):
         expected = f"({data.n_columns}, {len(symbols)})"
         raise InputError(f"expected frequencies of each site, an array of shape {expected}, found one of {rows.shape}")

@@ -7,13 +7,13 @@ and sprta go from 0 to 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, NamedTuple
 
 from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.constants import ROOTSTRAP, VERSION
-from plltool.errors import InputError, list_names, show_name
+from plltool.errors import InputError, check_kind, list_names, show_name
 from plltool.io.files import Recorded, nan_to_null
 from plltool.io.newick_writer import write_newick, write_nexus
 from plltool.io.tree_files import write_splits
@@ -247,6 +247,7 @@ def format_support(value: float, unit: str = PERCENT) -> str:
 
 def check_kinds(given: str | Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
     """The kinds, given as a list or with commas; InputError unless there is at least one, and all are known."""
+    check_kind("supports", given, Iterable, f"some of: {', '.join(known)}")
     kinds = split_words(given)
     unknown = [kind for kind in kinds if kind not in known]
     if unknown or not kinds:

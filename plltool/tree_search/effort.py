@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, fields, replace
+from numbers import Integral, Real
 from typing import TYPE_CHECKING
 
 from plltool.constants import DEFAULT_EFFORT, MAX_RADIUS, STOP_RULES
 from plltool.errors import InputError, check_least, check_one_of, show_name
+from plltool.settings import make_plain
 
 if TYPE_CHECKING:
     from plltool.tree.constraint import Constraint
@@ -43,10 +45,11 @@ class SearchPlan:
         return min(FIRST_PERTURBATIONS, self.perturbations // (self.starts + 1)) if self.starts > 1 else 0
 
     def __post_init__(self) -> None:
-        if not self.radii or not all(1 <= radius <= MAX_RADIUS for radius in self.radii):
-            raise InputError(f"radii: found {self.radii}, expected at least one, each 1 to {MAX_RADIUS}")
-        if not self.epsilon > 0:
-            raise InputError(f"epsilon: found {self.epsilon}, expected a positive lnL")
+        radii = self.radii if isinstance(self.radii, (tuple, list)) else ()
+        if not radii or not all(isinstance(radius, Integral) and 1 <= radius <= MAX_RADIUS for radius in radii):
+            raise InputError(f"radii: found {self.radii!r}, expected at least one, each 1 to {MAX_RADIUS}")
+        if not (isinstance(self.epsilon, Real) and self.epsilon > 0):
+            raise InputError(f"epsilon: found {self.epsilon!r}, expected a positive lnL")
         check_one_of("stop", self.stop, STOP_RULES)
         for name, least in (("starts", 1), ("perturbations", 0), ("nstop", 1)):
             check_least(name, getattr(self, name), least)
@@ -104,6 +107,7 @@ class SearchOptions:
     optimise_parameters: bool | None = None
 
     def __post_init__(self) -> None:
+        make_plain(self)
         check_one_of("effort", self.effort, EFFORTS)
         self.plan(0.0)  # refuses impossible options
 

@@ -1,6 +1,8 @@
 """What users hand over from Python: objects of other libraries, outgroups, misspelt keywords; and how results look."""
 
 import copy
+import datetime
+import json
 from io import StringIO
 
 import dendropy
@@ -14,6 +16,7 @@ from tree_samples import sides_of_root
 
 import plltool
 from plltool.errors import InputError
+from plltool.io.table_reader import match_dates
 
 ROWS = {
     "Homo_s": "ACGTACGTACGTTTGA",
@@ -109,6 +112,56 @@ def trees():
 def test_arguments_of_another_type(wrong, message):
     with pytest.raises(InputError, match=rf"\A{message}[^\n]*\Z"):
         plltool.search(ROWS, **QUICK | wrong)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: plltool.SearchOptions(radii=5), "radii: found 5, expected at least one, each 1 to"),
+        (lambda: plltool.SearchOptions(radii="5,10"), "radii: found '5,10', expected at least one, each 1 to"),
+        (lambda: plltool.SearchOptions(epsilon="x"), "epsilon: found 'x', expected a positive lnL"),
+        (lambda: plltool.date(ROWS, TREE, {}, clock_rate="x", **QUICK), "clock_rate: found 'x', expected a number"),
+        (lambda: plltool.date(ROWS, TREE, {"Rat": []}, **QUICK), r"dates: taxon 'Rat': date: found \[\], expected"),
+        (lambda: plltool.simulate(TREE, None, 5), "model: found None, expected one, or a partition file"),
+        (lambda: plltool.simulate(TREE, ["JC"], 5), "model: found 1 models, expected one, or a partition file"),
+        (lambda: plltool.supports(TREE, [TREE], 3), "supports: found 3, expected some of: fbp, tbe"),
+        (lambda: plltool.search_supports("x.json", "fbp"), "result: found 'x.json', expected what plltool"),
+        (lambda: plltool.genes([ROWS]), r"alignments: found \[\{'Homo_s': .*, expected a folder, or align"),
+        (lambda: plltool.genes({1: ROWS}), "gene: found 1, expected the name of a gene"),
+        (lambda: plltool.concordance(TREE, []), "number of gene trees: found 0, expected at least 1"),
+        (lambda: plltool.bootstrap_convergence([TREE] * 50, cutoff=5), "cutoff: found 5, expected 0 .. 1"),
+        (lambda: plltool.place(ROWS, TREE, ROWS, heuristic="x"), "heuristic: found 'x', expected a number above"),
+        (lambda: plltool.place(ROWS, TREE, ROWS, filter_acc_lwr="1"), "filter_acc_lwr: found '1', expected 0 .. 1"),
+        (lambda: plltool.evaluate(ROWS, TREE, site_frequencies=[["a"]]), r"site_frequencies: found \[\['a'\]\], exp"),
+    ],
+)  # fmt: skip
+def test_values_of_another_type(call, message):
+    with pytest.raises(InputError, match=rf"\A{message}[^\n]*\Z"):
+        call()
+
+
+def test_records_hold_numbers_of_numpy():
+    """A loop over numpy's numbers, or a setting from an array, gives records as Python's own numbers do."""
+    one, few = np.int64(1), np.float32(0.25)
+    sampling = plltool.SampleOptions(np.int64(40), sample_every=np.int64(10), burnin=few, temperature=few)
+    search = plltool.SearchOptions(radii=[np.int64(5)], epsilon=few, starts=one)
+    for result in (
+        plltool.search(ROWS, seed=one, options=search, time=np.float32(60), **QUICK),
+        plltool.bootstrap(ROWS, replicates=one, seed=one, workers=one, **QUICK),
+        plltool.sample(ROWS, seed=one, options=sampling, **QUICK),
+        plltool.topology_tests(ROWS, f"{TREE}{TREE}", seed=one, replicates=np.int64(10), **QUICK),
+    ):
+        assert json.loads(result.to_json()) == json.loads(json.dumps(result.as_record()))
+
+
+def test_dates_of_pandas_and_of_the_calendar():
+    """The middle of a day: 31 + 14 - 1/2 days after the year begins, of 365."""
+    days = {"Homo_s": datetime.date(2001, 2, 14), "Pan_t": pandas.Timestamp("2003-02-14 12:00"), "Mus_m": 2002.5}
+    for given in (days, pandas.Series(days)):
+        found, *_ = match_dates(given, None, None, list(ROWS))
+        assert found["Homo_s"].first <= 2001 + 44.5 / 365 <= found["Homo_s"].last
+        assert found["Pan_t"].first <= 2003 + 44.5 / 365 <= found["Pan_t"].last
+        assert (found["Mus_m"].first, found["Mus_m"].last, found["Rat"]) == (2002.5, 2002.5, None)
 
 
 def test_numbers_of_numpy_and_lists_of_devices_are_settings_of_the_hardware():

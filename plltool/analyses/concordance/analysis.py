@@ -279,6 +279,7 @@ def concordance(
             found = f"found an object of type {type(gene_trees).__name__}"
             raise InputError(f"gene trees: {found}, expected a file, or a list")
         genes = read_gene_trees(list(gene_trees), names)
+        check_least("number of gene trees", len(genes), 1)
         columns |= _gene_columns(around, genes)
         numbers[GCF] = len(genes)
     if data is not None and quartets:

@@ -23,7 +23,7 @@ from plltool.analyses.selection.analysis import AUTOMATIC
 from plltool.codec import saved
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, GENE_STAGE, SITE_QUARTETS, VERSION
 from plltool.engine.opencl.environment import child_environment
-from plltool.errors import CheckpointError, InputError, check_least
+from plltool.errors import CheckpointError, InputError, check_kind, check_least
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.alignment_formats import format_fasta
 from plltool.io.alignment_reader import join_alignments, read_folder
@@ -213,8 +213,10 @@ def _read(
 ) -> dict[str, Sequences]:
     if isinstance(alignments, (str, PathLike)):
         return read_folder(alignments, data_type, names)
+    check_kind("alignments", alignments, Mapping, "a folder, or alignments by the names of the genes")
     found = {}
     for name in sorted(alignments):
+        check_kind("gene", name, str, "the name of a gene")
         own = as_data(alignments[name])
         if not isinstance(own, Sequences):
             raise InputError(f"gene {name!r}: found an encoded alignment, expected a file, a mapping, or Sequences")

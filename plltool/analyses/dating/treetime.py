@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
+from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -17,7 +18,7 @@ from scipy.special import ndtri
 from plltool.alignment.states import DNA, PROTEIN
 from plltool.arrays import FloatArray
 from plltool.constants import DATE_COALESCENTS, DATE_LENGTHS, DATE_ROOTS, NO_NODE, NODE
-from plltool.errors import InputError, check_least, check_one_of
+from plltool.errors import InputError, check_kind, check_least, check_one_of
 from plltool.io.alignment_formats import format_fasta
 from plltool.io.newick_writer import write_nodes
 from plltool.io.table_reader import SampleDate
@@ -54,6 +55,7 @@ class ClockSettings:
         if self.coalescent is not None:
             check_one_of("coalescent", self.coalescent, DATE_COALESCENTS)
         for name, value in (("clock_rate", self.clock_rate), ("clock_error", self.clock_error)):
+            check_kind(name, value, (Real, type(None)), "a number above 0")
             if value is not None and not 0 < value < math.inf:
                 raise InputError(f"{name}: found {value:g}, expected a number above 0")
         if self.clock_error is not None and self.clock_rate is None:

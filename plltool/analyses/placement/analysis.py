@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
+from numbers import Real
 from os import PathLike
 from typing import Any, TypeAlias, Unpack
 
@@ -16,7 +17,7 @@ from plltool.analyses.placement.queries import PLACE_BATCH, Placer, count_known,
 from plltool.arrays import FloatArray, IndexArray, likelihood_weights
 from plltool.engine.requests import Holder, work_of
 from plltool.engine.storage import Slots
-from plltool.errors import InputError, check_least
+from plltool.errors import InputError, check_kind, check_least
 from plltool.io.alignment_reader import read_queries
 from plltool.io.bridge import alignment_from_object
 from plltool.io.jplace import EdgeNumbers, JplaceRow, format_jplace
@@ -82,6 +83,7 @@ class PlacementFilter:
 
     def __post_init__(self) -> None:
         for name, value in (("filter_acc_lwr", self.accumulated), ("filter_min_lwr", self.least_weight)):
+            check_kind(name, value, Real, "0 .. 1")
             if not 0 <= value <= 1:
                 raise InputError(f"{name}: found {value:g}, expected 0 .. 1")
         check_least("filter_max", self.most, 1)
@@ -211,6 +213,7 @@ def place(
     branch lengths are unlinked, or if a limit is out of its range.
     """
     passes = PlacementFilter(filter_acc_lwr, filter_min_lwr, filter_max)
+    check_kind("heuristic", heuristic, Real, "a number above 0, up to 1")
     if not 0 < heuristic <= 1:
         raise InputError(f"heuristic: found {heuristic:g}, expected a number above 0, up to 1")
     brlen, fixed = settings.get("brlen", constants.DEFAULT_LINKAGE), settings.get("fixed", False)

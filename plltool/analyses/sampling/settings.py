@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from plltool import constants
 from plltool.errors import InputError, check_least
+from plltool.settings import make_plain
 
 TUNING_GENERATIONS = 5_000  # in which steps are tuned, at most; common moves are then made some hundred times
 AUTO = "auto"
@@ -144,6 +145,9 @@ class SampleOptions:
     burnin: float = constants.DEFAULT_BURNIN
     prior_only: bool = False
 
+    def __post_init__(self) -> None:
+        make_plain(self)
+
     def check(self) -> None:
         """Raise InputError for a value out of bounds."""
         if isinstance(self.generations, str):
@@ -192,6 +196,9 @@ class StoneOptions:
     runs: int = constants.DEFAULT_RUNS
     sample_every: int = 10
     burnin: float = constants.DEFAULT_BURNIN
+
+    def __post_init__(self) -> None:
+        make_plain(self)
 
     def check(self) -> None:
         """Raise InputError for a value out of bounds."""

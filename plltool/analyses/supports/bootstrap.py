@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
+from numbers import Integral, Real
 from os import PathLike, fspath
 from time import perf_counter
 from typing import Any, NamedTuple, Unpack
@@ -17,7 +18,7 @@ from plltool.alignment.patterns import draw_sites
 from plltool.analyses.supports.replicates import Replicates, Replicator, count_kept, hold_models, make_replicates
 from plltool.analyses.supports.support import load_target, map_replicates
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, FBP, REPLICATE_KINDS, REPLICATE_STAGE, ROOTSTRAP
-from plltool.errors import InputError, check_least
+from plltool.errors import InputError, check_least, show_object
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import START_OVER
 from plltool.io.files import Recorded
@@ -103,8 +104,11 @@ def bootstrap_convergence(
     """Test by autoMRE after 50 replicates, 100 and so on whether there are enough (Pattengale et al. 2010).
 
     `trees` are as for `plltool.tree_distances`; `cutoff` is the weighted Robinson-Foulds distance, from 0 to 1, up to
-    which halves agree. `bootstrap` with the same seed makes the same tests. Raises InputError for fewer than 50 trees.
+    which halves agree. `bootstrap` with the same seed makes the same tests. Raises InputError for fewer than 50
+    trees.
     """
+    if not (isinstance(cutoff, Real) and 0 <= cutoff <= 1):
+        raise InputError(f"cutoff: found {show_object(cutoff)}, expected 0 .. 1")
     whole = as_tree_set(trees)
     check_least("number of trees", whole.n_trees, BOOTSTOP_STEP)
     members = [whole.of_tree(number).tolist() for number in range(whole.n_trees)]
@@ -244,9 +248,9 @@ class _Wanted(NamedTuple):
 
 
 def _read_number(replicates: int | str) -> _Wanted:
-    if isinstance(replicates, int):
+    if isinstance(replicates, Integral):
         check_least("replicates", replicates, 1)
-        return _Wanted(replicates, replicates, None)
+        return _Wanted(int(replicates), int(replicates), None)
     if replicates not in (AUTO, *CRITERIA):
         raise InputError(f"replicates: found {replicates!r}, expected a number, {AUTO}, {' or '.join(CRITERIA)}")
     return _Wanted(BOOTSTOP_MOST, 0, MRE if replicates == AUTO else replicates)

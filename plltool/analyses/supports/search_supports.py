@@ -13,7 +13,7 @@ from plltool.analyses.search.analysis import search
 from plltool.analyses.supports.bootstrap import BootstrapResult, bootstrap
 from plltool.analyses.supports.ultrafast import ultrafast_bootstrap
 from plltool.constants import DEFAULT_SEED, MOVE_KINDS, REPLICATE_KINDS, SH_ALRT, SUPPORT_KINDS, UFBOOT
-from plltool.errors import CheckpointError, InputError
+from plltool.errors import CheckpointError, InputError, check_kind
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import remove_checkpoint
 from plltool.progress import Listener, announce, ignore, log
@@ -98,6 +98,7 @@ def search_supports(
     Raises InputError if a kind is unknown or lacks replicates, the number of replicates cannot be used, or a checkpoint
     belongs to another run, and DeviceError if the device cannot be used.
     """
+    check_kind("result", result, SearchResult, "what plltool.search returned")
     kinds = check_kinds(kinds, SUPPORT_KINDS)
     by_replicates = [kind for kind in kinds if kind in REPLICATE_KINDS]
     by_neighbours = [kind for kind in kinds if kind in MOVE_KINDS]

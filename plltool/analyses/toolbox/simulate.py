@@ -12,7 +12,7 @@ from plltool.alignment.alignment import Sequences
 from plltool.alignment.spaces import OWN_STATES, NamedSpace, find_space
 from plltool.alignment.states import UNKNOWN_CELL, StateSpace, join_cells, spell
 from plltool.constants import DEFAULT_SEED, ROOT_NAME
-from plltool.errors import InputError, check_least, shorten, show_name
+from plltool.errors import InputError, check_least, shorten, show_name, show_object
 from plltool.io.alignment_formats import PHYLIP_ENDINGS, format_fasta, format_phylip, format_table
 from plltool.io.model_reader import read_scheme
 from plltool.io.newick import is_newick, unrooted_tree
@@ -153,8 +153,9 @@ def _fill(given: str | PathLike[str] | Model | Sequence[Model]) -> tuple[Scheme,
     if isinstance(given, Model):
         return (), [given]
     if not isinstance(given, (str, PathLike)):
-        if len(given) != 1:
-            raise InputError(f"model: found {len(given)} models, expected one, or a partition file")
+        if not (isinstance(given, (list, tuple)) and len(given) == 1 and isinstance(given[0], Model)):
+            found = f"{len(given)} models" if isinstance(given, (list, tuple)) else show_object(given)
+            raise InputError(f"model: found {found}, expected one, or a partition file")
         return (), list(given)
     scheme = read_scheme(fspath(given))
     models = []
