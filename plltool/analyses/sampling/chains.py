@@ -139,7 +139,8 @@ class Chains:
         self._likelihoods, self._tuning = likelihoods, tuning
         self.space = moves[0][0].space
         self._steps_of_walks = find_steps(moves[0])  # by the numbers of their moves
-        self._bounds = np.cumsum([move.weight for move in moves[0]]).tolist()
+        weights = [move.weight * (1.0 if likelihoods.walk_steps else move.alone) for move in moves[0]]
+        self._bounds = np.cumsum(weights).tolist()
         self._target = target
         self.runs = [
             RunState(

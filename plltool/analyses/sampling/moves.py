@@ -32,7 +32,8 @@ def _read_step(text: str) -> float:
 def _read_table() -> dict[str, dict[str, Any]]:
     """The settings of all moves, by their classes."""
     columns: dict[str, Callable[[str], Any]]
-    columns = {"group": str, "weight": float, "step": _read_step, "target": float, "repeats": int, "name": str}
+    columns = {"group": str, "weight": float, "alone": float, "step": _read_step, "target": float}
+    columns |= {"repeats": int, "name": str}
     lines = Path(__file__).with_name("moves.txt").read_text(encoding="utf-8").splitlines()
     rows = [list(map(str.strip, line.split("|"))) for line in lines if not line.startswith("#")]
     return {kind: {name: columns[name](text) for name, text in zip(columns, own, strict=True)} for kind, *own in rows}
@@ -46,9 +47,9 @@ class Move(ABC):
     """A kind of proposal, with the settings that `moves.txt` has for its class."""
 
     space: StateSpace
-    weight: float  # by which it is drawn
+    weight: float  # by which it is drawn where chains walk; elsewhere this is multiplied by `alone`
 
-    name, step, target, repeats = "", 0.0, 0.0, 1
+    name, alone, step, target, repeats = "", 1.0, 0.0, 0.0, 1
     legs = 1  # how many states it goes through, the proposed one being the last
 
     def __init_subclass__(cls) -> None:

@@ -96,6 +96,17 @@ def test_what_is_no_number_is_never_accepted():
     assert not chains.runs[0].accepted.any()
 
 
+def test_where_chains_do_not_walk_moves_have_weights_of_their_own():
+    """A multiplier of a branch has 6 times 0.5, an NNI 5 times 1.6."""
+    space, rng = make_space(), np.random.default_rng(3)
+    own = [move for move in make_moves(space, make_parts()) if isinstance(move, (BranchMultiplier, Interchange))]
+    states = [draw_state(space, rng)]
+    chains = Chains([own], Likelihoods(), states, Heated(0.1, 1), rng, [np.random.default_rng(4)])
+    for _ in range(2000):
+        chains.advance()
+    assert chains.runs[0].tried[:, 0] / 2000 == pytest.approx([3 / 11, 8 / 11], abs=0.04)  # 4 standard deviations
+
+
 def test_runs_do_the_same_whatever_advances_beside_them(monkeypatch):
     """Bit for bit: three runs together, one of them alone, and one that goes on alone from where they were together."""
     monkeypatch.setattr("plltool.analyses.sampling.joint_moves.FIRST_STATES", 8)

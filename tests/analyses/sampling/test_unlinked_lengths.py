@@ -127,7 +127,7 @@ def test_marginal_likelihood_by_quadrature():
 
 def test_prior_of_lengths_is_that_of_each_part():
     """Their trees have independent gamma distributions of lengths: mean, deviation and correlation."""
-    options = plltool.SampleOptions(generations=6_000, chains=1, sample_every=3, prior_only=True)
+    options = plltool.SampleOptions(generations=9_000, chains=1, sample_every=3, prior_only=True)
     priors = plltool.Priors(lengths="gammadir(2,4,1,1)")
     found = plltool.sample(ROWS, PARTS, brlen="unlinked", options=options, priors=priors)
     columns = [found.samples.columns.index(f"TL{{{part}}}") for part in (1, 2)]
