@@ -10,9 +10,9 @@
 
 typedef struct {
     __global int *parent, *left, *right, *slot_side, *place_side, *order;
-    __global double *lengths;           /* [side][node] */
+    __global double *lengths;           /* [set][side][node]: parts share a set, or each has its own */
     __global double *words;
-    int n_taxa, n_nodes, first_slot;    /* the slots of inner node u are first_slot + 2 u and the next one */
+    int n_taxa, n_nodes, n_sets, first_slot;    /* the slots of inner node u are first_slot + 2 u and the next one */
     double least_length, largest_length;
     double prior;                       /* the logarithm of the prior density of the present lengths, up to a constant */
     int changed[3], n_changed;          /* the branches that a proposal changes; -1: all */
@@ -77,23 +77,31 @@ INLINE int find_place(const Walker *w, int node)
     return w->place_side[node] * w->n_nodes + node;
 }
 
-INLINE double length_of(const Walker *w, int node)
+INLINE double length_of(const Walker *w, int set, int node)
 {
-    return w->lengths[find_place(w, node)];
+    return w->lengths[set * 2 * w->n_nodes + find_place(w, node)];
 }
 
-/* Propose another length; each branch at most once. */
-INLINE void set_length(Walker *w, int node, double length)
+/* Write another length to the other place of a branch. */
+INLINE void put_length(Walker *w, int set, int node, double length)
 {
-    w->place_side[node] ^= 1;
-    w->lengths[find_place(w, node)] = length;
+    w->lengths[(2 * set + !w->place_side[node]) * w->n_nodes + node] = length;
     w->is_possible = w->is_possible && length >= w->least_length && length <= w->largest_length;
 }
 
-INLINE void change_length(Walker *w, int node, double length)
+/* Propose the lengths in the other place; each branch at most once. */
+INLINE void change_branch(Walker *w, int node)
 {
-    set_length(w, node, length);
+    w->place_side[node] ^= 1;
     w->changed[w->n_changed++] = node;
+}
+
+/* Propose another length of one set; those of the others come along. */
+INLINE void change_length(Walker *w, int set, int node, double length)
+{
+    for (int k = 0; k < w->n_sets; k++)
+        put_length(w, k, node, k == set ? length : length_of(w, k, node));
+    change_branch(w, node);
 }
 
 INLINE void note_stale(Walker *w, int node)
@@ -105,29 +113,35 @@ INLINE void note_stale(Walker *w, int node)
 /* Each move returns the logarithm of its Hastings ratio. */
 INLINE double multiply_branch(Walker *w, double step)
 {
-    const int node = 1 + draw_below(w, w->n_nodes - 1);
+    const int n = w->n_nodes - 1, drawn = draw_below(w, w->n_sets * n), set = drawn / n, node = 1 + drawn % n;
     const double factor = draw_factor(w, step);
-    change_length(w, node, length_of(w, node) * exp(factor));
+    change_length(w, set, node, length_of(w, set, node) * exp(factor));
     note_stale(w, w->parent[node]);
     return factor;
 }
 
 INLINE double slide_node(Walker *w, double step)
 {
-    const int node = w->n_taxa + draw_below(w, w->n_taxa - 2), fixed = draw_below(w, 3);
+    const int n = w->n_taxa - 2, drawn = draw_below(w, w->n_sets * n), set = drawn / n;
+    const int node = w->n_taxa + drawn % n, fixed = draw_below(w, 3);
     const int first = fixed == 0 ? w->left[node] : node, second = fixed == 2 ? w->left[node] : w->right[node];
-    const double factor = draw_factor(w, step), whole = (length_of(w, first) + length_of(w, second)) * exp(factor), share = draw(w);
-    change_length(w, first, share * whole);
-    change_length(w, second, (1.0 - share) * whole);
+    const double factor = draw_factor(w, step), before = length_of(w, set, first) + length_of(w, set, second);
+    const double whole = before * exp(factor), share = draw(w);
+    change_length(w, set, first, share * whole);
+    change_length(w, set, second, (1.0 - share) * whole);
     note_stale(w, node);
     return 2.0 * factor;
 }
 
 INLINE double multiply_tree(Walker *w, double step)
 {
+    const int set = draw_below(w, w->n_sets);
     const double factor = draw_factor(w, step), multiplier = exp(factor);
-    for (int node = 1; node < w->n_nodes; node++)
-        set_length(w, node, length_of(w, node) * multiplier);
+    for (int node = 1; node < w->n_nodes; node++) {
+        for (int k = 0; k < w->n_sets; k++)
+            put_length(w, k, node, length_of(w, k, node) * (k == set ? multiplier : 1.0));
+        w->place_side[node] ^= 1;
+    }
     w->n_changed = w->n_stale = -1;
     return factor * (w->n_nodes - 1);
 }
@@ -161,13 +175,20 @@ INLINE double extend(Walker *w, double extension)
         }
         is_open = rises ? w->parent[edge] != ROOT : edge >= w->n_taxa;
     } while (is_open && draw(w) < extension);
-    const double upper = length_of(w, joint), lower = length_of(w, home), far = length_of(w, edge);
-    const double near = begins_rising ? upper : lower;
+    for (int k = 0; k < w->n_sets; k++) {
+        const double upper = length_of(w, k, joint), lower = length_of(w, k, home), far = length_of(w, k, edge);
+        const double near = begins_rising ? upper : lower;
+        if (!begins_rising)
+            put_length(w, k, home, upper);
+        if (rises)
+            put_length(w, k, edge, near);
+        put_length(w, k, joint, rises ? far : near);
+    }
     if (!begins_rising)
-        change_length(w, home, upper);
+        change_branch(w, home);
     if (rises)
-        change_length(w, edge, near);
-    change_length(w, joint, rises ? far : near);
+        change_branch(w, edge);
+    change_branch(w, joint);
     replace_child(w, above, joint, home);
     replace_child(w, w->parent[edge], edge, joint);
     replace_child(w, joint, home, edge);

@@ -7,7 +7,7 @@
  *   trees   int [walker][WALK_ROWS][node], see WalkRow in plltool/engine/contract.py
  *   walkers double [walker][WALK_WORDS], see WalkWord
  *   seeds   ulong [walker]
- *   walk_lengths double [walker][side][node], of the branch above each node; its P matrix has the same place in each P set
+ *   walk_lengths double [walker][set][side][node], of the branch above each node; its P matrix has the same place in each P set
  *   walk_program int [walker][n_taxa - 1][INSTRUCTION_WORDS], walk_tracks int [walker][TRACK_WORDS]: room for what a walker asks
  */
 
@@ -15,14 +15,18 @@
 INLINE double log_prior(const Walker *w)
 {
     const double at_tips = w->words[WALK_TIP_POWER], inner = w->words[WALK_INNER_POWER];
-    double whole = 0.0, powers = 0.0;
-    for (int node = 1; node < w->n_nodes; node++) {
-        const double length = length_of(w, node);
-        whole += length;
-        if (at_tips != 0.0 || inner != 0.0)
-            powers += (node < w->n_taxa || node == w->left[ROOT] ? at_tips : inner) * log(length);
+    double sum = 0.0;
+    for (int set = 0; set < w->n_sets; set++) {
+        double whole = 0.0, powers = 0.0;
+        for (int node = 1; node < w->n_nodes; node++) {
+            const double length = length_of(w, set, node);
+            whole += length;
+            if (at_tips != 0.0 || inner != 0.0)
+                powers += (node < w->n_taxa || node == w->left[ROOT] ? at_tips : inner) * log(length);
+        }
+        sum += powers + w->words[WALK_TREE_POWER] * log(whole) - w->words[WALK_RATE] * whole;
     }
-    return powers + w->words[WALK_TREE_POWER] * log(whole) - w->words[WALK_RATE] * whole;
+    return sum;
 }
 
 /* Put the inner nodes to be made again into `order`, each behind those below it; returns their number. */
@@ -112,9 +116,9 @@ INLINE void make_place(const Walker *w, int place)
     const int n_places = 2 * w->n_nodes;
     for (int part = 0; part < w->n_parts; part++)
         for (int item = 0; item < N_COMPONENTS * SHARES; item++) {
-            const int c = item / SHARES;
-            make_branches(w->eigen + ((size_t)part * N_COMPONENTS + c) * EIGEN_VALUES, w->lengths + place, w->at_tips + place, 0, c,
-                item % SHARES * ITEM_COLUMNS, w->matrices + ((size_t)part * n_places + place) * BRANCH_VALUES, 0, 0, 0, 0, 0, 0);
+            const int c = item / SHARES, set = w->n_sets > 1 ? part : 0;
+            make_branches(w->eigen + ((size_t)part * N_COMPONENTS + c) * EIGEN_VALUES, w->lengths + set * n_places + place,
+                w->at_tips + place, 0, c, item % SHARES * ITEM_COLUMNS, w->matrices + ((size_t)part * n_places + place) * BRANCH_VALUES, 0, 0, 0, 0, 0, 0);
         }
 }
 
@@ -224,6 +228,7 @@ __kernel void walk(
     const int n_groups,
     const int n_made_rows,
     const int n_parts,
+    const int n_length_sets,                /* 1, or as many as parts */
     const int n_taxa,
     const int tile_blocks,
     const ulong n_lanes,
@@ -243,9 +248,9 @@ __kernel void walk(
             .slot_side = rows + WALK_SLOT_SIDE * n_nodes,
             .place_side = rows + WALK_PLACE_SIDE * n_nodes,
             .order = rows + WALK_ORDER * n_nodes,
-            .lengths = walk_lengths + (size_t)own * 2 * n_nodes,
+            .lengths = walk_lengths + (size_t)own * n_length_sets * 2 * n_nodes,
             .words = words,
-            .n_taxa = n_taxa, .n_nodes = n_nodes, .first_slot = own * walker_slots - 2 * n_taxa,
+            .n_taxa = n_taxa, .n_nodes = n_nodes, .n_sets = n_length_sets, .first_slot = own * walker_slots - 2 * n_taxa,
             .least_length = words[WALK_LEAST_LENGTH], .largest_length = words[WALK_LARGEST_LENGTH],
             .n_changed = -1,
             .random = seeds[own],

@@ -95,7 +95,7 @@ class Walkers(NamedTuple):
     """Chains that walk through trees on the device, see `kernels/walks.cl`; a walk changes what these arrays hold."""
 
     trees: IntArray  # int32 (n_walkers, WALK_ROWS, n_nodes)
-    lengths: FloatArray  # float64 (n_walkers, 2, n_nodes), first those at which `trees` says that the lengths are
+    lengths: FloatArray  # float64 (n_walkers, n_sets, 2, n_nodes) by sides in `trees`; parts share a set, or none do
     numbers: FloatArray  # float64 (n_walkers, WALK_WORDS)
     seeds: npt.NDArray[np.uint64]  # (n_walkers,)
 

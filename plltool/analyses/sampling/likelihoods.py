@@ -76,7 +76,7 @@ class EngineLikelihoods(Likelihoods):
         self._n_inner = len(space.names) - 2
         self._sides = [[0] * self._n_inner for _ in range(n_chains)]  # which of two slots holds the CLA of each node
         self._asked: list[list[int]] = [[] for _ in range(n_chains)]  # the same if the proposal is accepted
-        if engine.can_walk and len(space.shares) == 1:
+        if engine.can_walk:
             components, states = space.shape
             most, work = WALK_STEPS[len(space.parameters) > 0], engine.n_patterns * components * states**2
             steps = min(most, WALK_WORK // work)

@@ -16,7 +16,7 @@ from plltool.analyses.sampling.moves import BranchMultiplier, Move, NodeSlider, 
 from plltool.analyses.sampling.priors import LengthPrior
 from plltool.analyses.sampling.state import State, StateSpace
 from plltool.analyses.sampling.topology_moves import Extension, Interchange
-from plltool.analyses.sampling.tree import ROOT, Topology
+from plltool.analyses.sampling.tree import Topology
 from plltool.arrays import FloatArray
 from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.engine.contract import N_WALK_MOVES, WALK_ROWS, WalkRow, WalkWord
@@ -39,8 +39,8 @@ def begin_walks(
     trees = np.zeros((len(states), WALK_ROWS, n_nodes), dtype=np.int32)
     trees[:, :3] = [(own.topology.parent, own.topology.left, own.topology.right) for own in states]
     trees[:, WalkRow.SLOT_SIDE, n_taxa:] = sides
-    lengths = np.zeros((len(states), 2, n_nodes))
-    lengths[:, 0] = [own.lengths for own in states]
+    lengths = np.zeros((len(states), len(states[0].by_part), 2, n_nodes))
+    lengths[:, :, 0] = [own.by_part for own in states]
     numbers[:, WalkWord.LNL] = [own.lnl for own in states]
     powers = prior.powers_of_lengths(n_taxa)
     numbers[:, WalkWord.TIP_POWER], numbers[:, WalkWord.INNER_POWER], numbers[:, WalkWord.TREE_POWER] = powers
@@ -53,9 +53,8 @@ def end_walk(walkers: Walkers, number: int, space: StateSpace, state: State) -> 
     """Where a walker has gone to from a state, and the sides of its CLAs."""
     tree, lengths = walkers.trees[number], walkers.lengths[number]
     rows = tree[[WalkRow.PARENT, WalkRow.LEFT, WalkRow.RIGHT]].tolist()
-    found = lengths[tree[WalkRow.PLACE_SIDE], np.arange(lengths.shape[1])].tolist()
-    found[ROOT] = 0.0
-    moved = space.moved(state, Topology(state.topology.n_taxa, *rows), found)
+    found = lengths[:, tree[WalkRow.PLACE_SIDE], np.arange(tree.shape[1])][:, 1:].ravel().tolist()
+    moved = space.moved(state, Topology(state.topology.n_taxa, *rows), [0.0, *found])
     sides = tree[WalkRow.SLOT_SIDE, state.topology.n_taxa :].tolist()
     return moved._replace(lnl=float(walkers.numbers[number, WalkWord.LNL])), sides
 

@@ -339,6 +339,7 @@ class OpenCLEngine(Engine):
             "n_places": 2 * n_nodes,
             "n_tree_nodes": n_nodes,
             "n_walkers": n_walkers,
+            "n_length_sets": walkers.lengths.shape[1],
             "n_walk_instructions": n_walkers * (layout.n_taxa - 1),
             "n_steps_walked": n_steps,
             "n_values": n_walkers,
@@ -350,7 +351,7 @@ class OpenCLEngine(Engine):
             "slot_stride": slot_stride,
         }
         at_tips = np.tile(np.arange(n_nodes) < layout.n_taxa, 2).astype(np.uint8)
-        trees, lengths = walkers.trees, walkers.lengths.reshape(n_walkers, -1)
+        trees, lengths = walkers.trees, walkers.lengths.reshape(*walkers.lengths.shape[:2], -1)
         changed: dict[str, npt.NDArray[Any]] = {"trees": trees, "walkers": walkers.numbers, "walk_lengths": lengths}
         sent: dict[str, npt.NDArray[Any]] = {"spans": chunk.spans, "at_tips": at_tips, "seeds": walkers.seeds}
         with self._driver_errors():

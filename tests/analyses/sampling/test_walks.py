@@ -46,8 +46,8 @@ class Numbers:
         return low if high - low == 1 else low + int(self.random() * (high - low))
 
 
-def make_problem(models, n_taxa, n_sites, lengths):
-    """A space, and data of its parts."""
+def make_problem(models, n_taxa, n_sites, lengths, unlinked=False):
+    """A space, and data of its parts, which may have lengths of their own."""
     rng, names = np.random.default_rng(n_taxa), [f"t{k}" for k in range(n_taxa)]
     states, letters = (PROTEIN, "ARNDCQEGHILKMFPSTWYVX-") if models[0].startswith("LG") else (DNA, "ACGTR-")
     parts = []
@@ -55,7 +55,8 @@ def make_problem(models, n_taxa, n_sites, lengths):
         rows = ["".join(letters[state] for state in row) for row in rng.integers(0, len(letters), (n_taxa, n_sites))]
         parts.append(compress(make_alignment(names, rows, "toy", states)))
     made = tuple(Model(parse_model(own)) for own in models)
-    return StateSpace(tuple(names), made, tuple(find_parameters(made, PRIORS)), lengths), parts
+    shares = (1.0 / len(made),) * len(made) if unlinked else (1.0,)
+    return StateSpace(tuple(names), made, tuple(find_parameters(made, PRIORS)), lengths, shares=shares), parts
 
 
 def open_chains(space, parts, n_chains, device):
@@ -68,7 +69,6 @@ def walk_slowly(moves, likelihoods, chain, state, heats, steps, seed, n):
     """A walk by the moves in Python, one likelihood after another; heats of lnL and prior."""
     rng, weights = Numbers(seed), np.cumsum([move.weight for move in moves])
     counts = np.zeros((len(moves), 2), dtype=int)
-    n_chains = len(likelihoods._sides)
     for _ in range(n):
         drawn = rng.random() * weights[-1]
         kind = next(k for k, bound in enumerate(weights) if drawn < bound)
@@ -76,7 +76,7 @@ def walk_slowly(moves, likelihoods, chain, state, heats, steps, seed, n):
         proposal = moves[kind].propose(state, steps[kind], rng)
         if proposal is None or proposal.state.log_prior == -math.inf:
             continue
-        asked = [proposal if number == chain else None for number in range(n_chains)]
+        asked = [proposal if number == chain else None for number in range(len(likelihoods._sides))]
         new = likelihoods.ask(asked)[chain]
         gain = heats[0] * (new.lnl - state.lnl) + heats[1] * (new.log_prior - state.log_prior) + proposal.log_ratio
         if rng.random() < math.exp(min(0.0, gain)):
@@ -88,21 +88,22 @@ def walk_slowly(moves, likelihoods, chain, state, heats, steps, seed, n):
 
 @pytest.mark.opencl
 @pytest.mark.parametrize(
-    ("models", "n_taxa", "n_sites", "lengths", "powered"),
+    ("models", "n_taxa", "n_sites", "lengths", "powered", "unlinked"),
     [
-        (("JC",), 8, 40, Exponential(10.0), False),
-        (("GTR+FO+I+G4",), 12, 150, LENGTHS, False),
-        (("HKY+FO+G4", "GTR+FO+G4"), 7, 90, UNEVEN, True),
-        (("JC",), 4, 10, UNEVEN, False),
-        (("JC",), 5, 10, Exponential(3e5), False),
-        (("K80+G4",), 3, 30, LENGTHS, False),
-        (("LG+G2",), 6, 30, LENGTHS, False),
+        (("JC",), 8, 40, Exponential(10.0), False, False),
+        (("GTR+FO+I+G4",), 12, 150, LENGTHS, False, False),
+        (("HKY+FO+G4", "GTR+FO+G4"), 7, 90, UNEVEN, True, False),
+        (("HKY+FO+G4", "GTR+FO+G4", "JC+G4"), 9, 60, UNEVEN, False, True),
+        (("JC",), 4, 10, UNEVEN, False, False),
+        (("JC",), 5, 10, Exponential(3e5), False, False),
+        (("K80+G4",), 3, 30, LENGTHS, False, False),
+        (("LG+G2",), 6, 30, LENGTHS, False, False),
     ],
-    ids=["JC", "GTR", "two parts", "four taxa", "lengths at a bound", "three taxa", "proteins"],
+    ids=["JC", "GTR", "two parts", "unlinked", "four taxa", "lengths at a bound", "three taxa", "proteins"],
 )
-def test_walks_are_those_of_the_moves(models, n_taxa, n_sites, lengths, powered):
+def test_walks_are_those_of_the_moves(models, n_taxa, n_sites, lengths, powered, unlinked):
     """Chains of two runs with other heats; on numpy, move by move, with the same numbers."""
-    space, parts = make_problem(models, n_taxa, n_sites, lengths)
+    space, parts = make_problem(models, n_taxa, n_sites, lengths, unlinked)
     moves = [move for move in make_moves(space, parts) if type(move) in STEPS]
     for move in moves:
         if isinstance(move, Extension):
@@ -156,9 +157,8 @@ def test_walks_are_those_of_the_moves(models, n_taxa, n_sites, lengths, powered)
 def test_walks_keep_the_prior():
     """Of 300 exact draws, where data say nothing."""
     model, rng = "JC", np.random.default_rng(2)
-    made = (Model(parse_model(model)),)
     names = tuple(f"t{k}" for k in range(5))
-    space = StateSpace(names, made, (), UNEVEN)
+    space = StateSpace(names, (Model(parse_model(model)),), (), UNEVEN)
     parts = [compress(make_alignment(names, ["N"] * 5, "toy"))]
     moves = [move for move in make_moves(space, parts) if type(move) in STEPS]
     states = draws(space, 300, rng)
