@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -22,6 +23,7 @@ from plltool.progress import log
 _MAX_SHOWN_START = 40  # bytes of a file in a message
 _MAX_DIGITS = 15  # of the weight of a site
 
+_PIR = re.compile(rb">[PFDRNX][1-3LCX];")  # each name is followed by a line with a title, each sequence by *
 AUTO = "auto"  # the states that the data show
 _FORMATS = (
     "'>' and a name (FASTA), '#NEXUS', '##fileformat=VCF', the numbers of taxa and sites (PHYLIP), a first line of"
@@ -177,7 +179,9 @@ def _load_text(path: FileName) -> bytes:
 
 def _parse(text: bytes, source: str, states: StateSpace) -> list[formats.Record]:
     """The records of a FASTA, PHYLIP, Clustal, Stockholm or MSF file, as which it starts."""
-    start = text.lstrip()
+    start = text.strip()
+    if _PIR.match(start) and start.endswith(b"*"):
+        raise InputError(f"{source}: found the format PIR (NBRF), expected {_FORMATS}")
     if _is_fasta(text):
         return formats.read_fasta(text)
     if formats.starts_like_phylip(text):

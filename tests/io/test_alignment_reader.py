@@ -68,6 +68,7 @@ def test_the_source_is_the_path(write):
         (gzip.compress(b"", mtime=0), "found an empty file"),
         (b"((A,B),C);\n", "found '((A,B),C);' at the start of the file, expected '>' and a name (FASTA)"),
         (b"#mega\n" * 9, "found '#mega' at the start of the file"),
+        (b">P1;A\ntitle\nMKL*\n>P1;B\ntitle\nMKV*\n", "found the format PIR (NBRF), expected '>' and a name"),
         (b"9" * 5000 + b" 4\n", f"found '{'9' * 40}' at the start of the file"),
         (b">A\n\0", "found binary data (a NUL byte at offset 3)"),
         (b"\x89PNG\x1a", "at the start of the file"),
