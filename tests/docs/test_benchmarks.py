@@ -80,7 +80,7 @@ def test_the_chart_of_chains_shows_its_figures():
 
 def test_the_chart_of_rivals_shows_its_figures():
     chart = (REPOSITORY / "docs" / "static" / "rivals.svg").read_text(encoding="utf-8")
-    totals = load("2026-11-27-rivals-treebase.json")["totals"]
+    totals = load("2026-11-28-rivals-treebase.json")["totals"]
     assert chart == compare_rivals.draw([row for row in totals if row["kind"] == "dna"])
 
 
