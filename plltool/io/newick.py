@@ -15,7 +15,7 @@ from itertools import chain
 import numpy as np
 
 from plltool.constants import CONCORDANCE_KINDS, DEFAULT_BRANCH_LENGTH, NO_NODE, SUPPORT_KINDS
-from plltool.errors import InputError, count, list_names, show_name
+from plltool.errors import InputError, list_names, show_name
 from plltool.io.nexus import bracket_end
 from plltool.tree.moves import resolve_nodes
 from plltool.tree.rooted_nodes import RootedNodes, unrooted_branches
@@ -49,9 +49,9 @@ def parse_newick(text: str, source: str, names: Sequence[str] | None = None, res
     """Read the first tree of a text; what follows its ``;`` is ignored.
 
     A root with two branches is removed and leaves one branch as long as both together; so is a node with one child. A
-    missing length is read as the default length, or as 0 where it is joined to a given one; a negative length as 0. The
-    tree's `warnings` tell of a removed root, of resolved nodes and of negative lengths. Its nodes and branches are
-    numbered as by `Tree.renumbered`, so that the way in which the tree is written does not matter.
+    missing length is read as the default length, or as 0 where it is joined to a given one; a negative length as 0.
+    The tree's `warnings` tell of a removed root and of negative lengths. Its nodes and branches are numbered as by
+    `Tree.renumbered`, so that the way in which the tree is written does not matter.
 
     names : the alignment's names; tips are numbered in this order, by default in that of the text. Other programs
         cut names at blanks and replace marks. So a bare label that is not among them stands for the only unused name
@@ -241,10 +241,8 @@ def unrooted_tree(
     tree = Tree.from_edges(names or [nodes.labels[tip] for tip in tips], new_numbers[ends], lengths)
     tree.root_place = root_place
     tree = tree.renumbered()
-    changed = [] if root_place is None else [f"{source}: {ROOT_REMOVED}; --outgroup roots the result"]
-    if n_wide := int((degrees > 3).sum()):
-        changed.append(f"{source}: {count(n_wide, 'node')} of more than three branches resolved at random")
-    tree.warnings = (*changed, *nodes.describe_negative(source))
+    removed = [] if root_place is None else [f"{source}: {ROOT_REMOVED}; --outgroup roots the result"]
+    tree.warnings = (*removed, *nodes.describe_negative(source))
     return tree
 
 
