@@ -1,5 +1,6 @@
 """Every script runs, and the mutants of `scripts/checks/mutants.toml` are those of the code as it is."""
 
+import os
 import re
 import subprocess
 import sys
@@ -107,7 +108,8 @@ def test_the_smallest_case_of_every_script(script, tmp_path, request):
     if "SHARED" in SMALL[script]:
         places["SHARED"] = str(request.getfixturevalue("shared"))
     words = [re.sub("^(OUT|SHARED)", lambda place: places[place[0]], word) for word in SMALL[script].split()]
-    done = subprocess.run([sys.executable, PATHS[script], *words], cwd=ROOT, capture_output=True, text=True)
+    here = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}  # has `plltool`
+    done = subprocess.run([sys.executable, PATHS[script], *words], cwd=ROOT, env=here, capture_output=True, text=True)
     if "skipped, there is no " in done.stdout:
         pytest.skip(done.stdout)
     too_few = script == "check_posterior.py" and "mean square of errors apart: " in done.stdout  # generations to agree
