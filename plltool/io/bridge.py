@@ -110,7 +110,7 @@ def to_biopython(tree: Tree) -> Bio.Phylo.BaseTree.Tree:
 
 
 def alignment_from_object(given: AlignmentObject, least: int = MIN_TAXA) -> Sequences:
-    """The sequences in an object, at least so many, whose characters decide what data they are.
+    """Read the `least` or more sequences in an object; their characters decide what kind of data they are.
 
     Accepted are
 
