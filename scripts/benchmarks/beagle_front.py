@@ -15,31 +15,25 @@ Needs a C compiler, Python's headers, cffi, and MrBayes with BEAGLE: Debian's pa
 from __future__ import annotations
 
 import argparse
-import os
 import re
-import resource
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from rivals import make_parser, save, today
+from rivals import make_parser, run, save, today, write_nexus
 
 import plltool
 
 ALIGNMENT = Path(__file__).resolve().parents[2] / "data" / "primates.phy"
-MODELS = {"dna": "lset nst=6 rates=gamma;", "protein": "prset aamodelpr=fixed(lg);\nlset rates=gamma;"}
+MODELS = {"DNA": "lset nst=6 rates=gamma;", "protein": "prset aamodelpr=fixed(lg);\nlset rates=gamma;"}
 
 
-def write_nexus(alignment: str, path: Path) -> str:
+def write_data(alignment: str, path: Path) -> str:
     """Write an alignment for MrBayes, with taxa called t0, t1, ..., because it takes few names; returns the model."""
     data = plltool.read_alignment(alignment)
-    kind = "dna" if data.states.name == "DNA" else "protein"
-    rows = "\n".join(f"t{number}  {row.decode().replace('*', '?')}" for number, row in enumerate(data.rows))
-    size = f"ntax={len(data.names)} nchar={len(data.rows[0])}"
-    head = f"#NEXUS\nbegin data;\ndimensions {size};\nformat datatype={kind} gap=- missing=?;\nmatrix\n"
-    path.write_text(f"{head}{rows}\n;\nend;\n")
-    return MODELS[kind]
+    rows = {f"t{number}": row.decode().replace("*", "?") for number, row in enumerate(data.rows)}
+    write_nexus(path, rows, data.states.name)
+    return MODELS[data.states.name]
 
 
 def run_mrbayes(
@@ -55,18 +49,11 @@ def run_mrbayes(
         f"mcmc ngen={options.generations} nruns=1 nchains={options.chains} samplefreq=100 printfreq=1000 "
         f"file={folder / name} savebrlens=yes;\nend;\n"
     )
-    variables = dict(os.environ)
-    if own_library is not None:
-        variables["LD_LIBRARY_PATH"] = str(own_library.parent)
-    began = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(["mb", f"{name}.nex"], cwd=folder, env=variables, capture_output=True, text=True, check=False)
-    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds = ended.ru_utime + ended.ru_stime - began.ru_utime - began.ru_stime
-    (folder / f"{name}.log").write_text(done.stdout + done.stderr)
-    path = folder / f"{name}.p"
-    if done.returncode or not path.is_file():
-        raise SystemExit(f"mb ended with status {done.returncode}:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
-    return [line.split("\t") for line in path.read_text().splitlines()[1:]], seconds
+    on_own = [] if own_library is None else ["env", f"LD_LIBRARY_PATH={own_library.parent}"]
+    spent = run([*on_own, "mb", f"{name}.nex"], folder)
+    (folder / f"{name}.log").write_text(spent.printed)
+    rows = (folder / f"{name}.p").read_text().splitlines()[1:]
+    return [line.split("\t") for line in rows], spent.cpu_seconds
 
 
 def main() -> int:
@@ -80,7 +67,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(options.folder or temporary).resolve()
         library = plltool.build_beagle_library(folder, redo=True)
-        model = write_nexus(options.alignment, folder / "data.nex")
+        model = write_data(options.alignment, folder / "data.nex")
         expected, seconds = run_mrbayes(folder, model, options, None)
         found, own_seconds = run_mrbayes(folder, model, options, library)
         log = (folder / "plltool.log").read_text()

@@ -3,12 +3,12 @@
 
     python scripts/benchmarks/compare_beagle.py [--device auto] [--library libhmsbeagle.so.1] [--output FILE.json]
 
-All get the same random tree, random reversible model, four rates, and tips with random single states; they must agree
-on lnL. `Instance` (plltool.beagle) answers BEAGLE's calls. The script times a post-order traversal with lnL at one
-branch, and the same with P matrices of new lengths. Seconds are processor time, and the shortest repetition counts,
-because other processes disturb it least. plltool always checks for underflow and rescales where needed; the others are
-timed without and with scaling at every node. GFLOP/s count two operations per multiply-add of P with a CLA and one per
-product, and none for tips, which all look up. Nanoseconds are those of one pattern of one inner node, all rates.
+All get the same data as `plltool bench`, with four rates and a single state at each tip; they must agree on lnL.
+`Instance` (plltool.beagle) answers BEAGLE's calls. The script times a post-order traversal with lnL at one branch, and
+the same with P matrices of new lengths. Seconds are processor time, and the shortest repetition counts, because other
+processes disturb it least. plltool always checks for underflow and rescales where needed; the others are timed without
+and with scaling at every node. GFLOP/s count two operations per multiply-add of P with a CLA and one per product, and
+none for tips, which all look up. Nanoseconds are those of one pattern of one inner node, all rates.
 
 Needs BEAGLE's library, such as Debian's package libhmsbeagle1v5. BEAGLE is Ayres et al. 2019, Systematic Biology 68.
 """
@@ -18,16 +18,16 @@ from __future__ import annotations
 import argparse
 import ctypes
 import platform
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 from beagle_library import Library, load_library
-from rivals import commit, make_parser, save, today
+from rivals import commit, least_seconds, make_parser, save, today
 
 from plltool import __version__
+from plltool.analyses.machine.bench.items import FixedModel, Shape, encode_states, make_data
 from plltool.beagle import Flag, Instance
 from plltool.engine import program as prog
 from plltool.engine.base import EngineData
@@ -37,12 +37,10 @@ from plltool.engine.storage import Slots
 from plltool.hardware import Hardware
 from plltool.model.components import Components
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.tree.moves import random_tree
 from plltool.tree.operations import ROOT, directed_slots
 
 SHAPES = ((4, 4_000), (20, 1_000), (20, 4_000), (61, 1_000), (61, 4_000))  # states, patterns
 N_TAXA = 32
-RATES = np.array([0.137, 0.477, 1.0, 2.386])
 SAME_LNL = 1e-9  # relative; both double
 BEAGLE_RUNS = ("beagle", "beagle scaled")
 KINDS = {"auto": Flag(0), "numpy": Flag.FRAMEWORK_CPU}  # what `Instance` requires of its resource, by --device
@@ -103,54 +101,13 @@ def buffers(operands: np.ndarray | np.int32, n_taxa: int) -> np.ndarray:
     return np.where(operands < 0, ~operands, n_taxa + operands)
 
 
-def random_model(n_states: int, rng: np.random.Generator) -> Components:
-    """A random reversible process with four rates."""
-    frequencies = rng.dirichlet(np.full(n_states, 5.0))
-    exchange = rng.random((n_states, n_states)) + 0.1
-    q = (exchange + exchange.T) * frequencies
-    np.fill_diagonal(q, 0)
-    np.fill_diagonal(q, -q.sum(axis=1))
-    q /= -(frequencies * np.diag(q)).sum()
-    root = np.sqrt(frequencies)
-    values, vectors = np.linalg.eigh(q * root[:, None] / root)
-    values[-1] = 0.0
-    one = (values, vectors / root[:, None], vectors.T * root, frequencies)
-    repeated = [np.repeat(array[None], len(RATES), axis=0) for array in one]
-    return Components(*repeated, RATES, np.full(len(RATES), 1 / len(RATES)))
-
-
-class FixedModel:
-    """A model without parameters, for `TreeLikelihood`."""
-
-    def __init__(self, components: Components):
-        self._components = components
-
-    def components(self) -> Components:
-        return self._components
-
-
-def least_seconds(work: Callable[[], object], repetitions: int) -> float:
-    """The shortest processor time of `work`, after one call that does not count."""
-    work()
-    seconds = []
-    for _ in range(repetitions):
-        began = time.process_time()
-        work()
-        seconds.append(time.process_time() - began)
-    return min(seconds)
-
-
 def measure(n_states: int, n_patterns: int, library: ctypes.CDLL, options: argparse.Namespace) -> dict[str, Any]:
     """One row of the table."""
     rng = np.random.default_rng([n_states, n_patterns])
-    model = random_model(n_states, rng)
-    tree = random_tree([f"t{k}" for k in range(N_TAXA)], rng)
-    tree.lengths[:] = rng.exponential(0.1, tree.n_edges)
-    states = rng.integers(0, n_states, (N_TAXA, n_patterns))
-    masks = n_states <= 8
-    state_sets = None if masks else np.eye(n_states, dtype=np.uint8)
-    data = EngineData(1 << states if masks else states, np.ones(n_patterns), state_sets)
-    shape = DataShape(n_states, len(RATES), N_TAXA, (n_patterns,), data.n_codes)
+    model, tree, states = make_data(Shape(N_TAXA, n_patterns), n_states, rng)
+    codes, state_sets = encode_states(states, n_states)
+    data = EngineData(codes, np.ones(n_patterns), state_sets)
+    shape = DataShape(n_states, model.n_components, N_TAXA, (n_patterns,), data.n_codes)
     hardware = Hardware(options.device, vw=options.vw, threads=1)
     engine, _ = make_engine(data, shape, Slots(directed_slots(N_TAXA)), hardware)
     makers = {
@@ -185,11 +142,11 @@ def measure(n_states: int, n_patterns: int, library: ctypes.CDLL, options: argpa
                 work[f"{name}{ending} with P"] = partial(with_matrices, rival, scaling)
         if not np.allclose(found, found[0], rtol=SAME_LNL, atol=0):
             raise SystemExit(f"lnL of {n_states} states differs: plltool, BEAGLE and Instance, scaled or not: {found}")
-        seconds = {name: least_seconds(call, options.repetitions) for name, call in work.items()}
+        seconds = dict(zip(work, least_seconds(list(work.values()), options.repetitions), strict=True))
         for rival in rivals.values():
             rival.instance.finalize()
         products = (np.count_nonzero(newviews[:, [2, 4]] >= 0) + 1) * 2 * n_states**2 + len(newviews) * n_states
-        operations = products * len(RATES) * n_patterns
+        operations = products * model.n_components * n_patterns
         return {
             "states": n_states,
             "patterns": n_patterns,

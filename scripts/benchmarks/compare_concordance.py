@@ -30,8 +30,7 @@ from unittest.mock import patch
 import dendropy
 import numpy as np
 from compare_partitions import write_data
-from compare_placement import as_iqtree_model
-from rivals import IQTREE, load, make_parser, run, save
+from rivals import IQTREE, as_iqtree_model, load, make_parser, run, save
 
 import plltool
 from plltool.optimise.ancestral import _with_each_state

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 from compare_supports import agreement
-from rivals import make_parser, run_iqtree, save
+from rivals import as_iqtree_model, make_parser, run_iqtree, save
 
 import plltool
 from plltool.io.newick import parse_newick
@@ -124,20 +124,12 @@ def compare_tests(alignment, model, trees, folder):
     }
 
 
-def spelt_out(result):
-    """A model with its values as IQ-TREE reads it."""
-    parameters = result.parameters
-    if not result.model.startswith("GTR{"):
-        return result.model
-    rates = ",".join(map(str, list(parameters["rates"].values())[:5]))
-    frequencies = ",".join(map(str, parameters["frequencies"].values()))
-    return f"GTR{{{rates}}}+F{{{frequencies}}}+G4{{{parameters['alpha']}}}"
-
-
 def compare_ancestors(alignment, result, folder):
     found = plltool.ancestral_states(alignment, result.newick, result.model, fixed=True, threads=1)
     (folder / "t.nwk").write_text(result.newick + "\n")
-    read, _ = ask_iqtree(folder, alignment, "-m", spelt_out(result), "-te", folder / "t.nwk", "-blfix", "-asr")
+    read, _ = ask_iqtree(
+        folder, alignment, "-m", as_iqtree_model(result.model), "-te", folder / "t.nwk", "-blfix", "-asr"
+    )
     names = result.tree.names
     node_of = {label: key for key, label in labels_of(read("treefile"), names).items()}
     rows = [line.split("\t") for line in read("state").splitlines() if line.startswith("Node") and "Site" not in line]

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import simulate_alignment
-from rivals import IQTREE, commit, is_there, load, make_parser, printed_lnl, run, save, today
+from rivals import IQTREE, as_iqtree_model, commit, is_there, load, make_parser, printed_lnl, run, save, today
 
 import plltool
 from plltool.io.alignment_formats import format_fasta
@@ -91,7 +91,7 @@ def judge_by_plltool(alignment: Path, tree: Path) -> dict[str, Any]:
 def judge_by_iqtree(alignment: Path, tree: Path, model: str) -> dict[str, Any]:
     """lnL by IQ-TREE at the lengths and under the model that plltool found."""
     command = [IQTREE, "-s", alignment, "--seqtype", "DNA", "-te", optimised_tree(tree), "-blfix", "-nt", "1"]
-    command += ["-m", model.replace("/", ",").replace("+FU", "+F"), "--keep-ident"]
+    command += ["-m", as_iqtree_model(model), "--keep-ident"]
     command += ["-pre", tree.with_suffix(""), "-redo"]
     return {"iqtree_lnl": printed_lnl(command, r"Initial log-likelihood: (-[\d.]+)")}
 

@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rivals import cpu_seconds, save
+from rivals import cpu_seconds, save, write_nexus
 
 import plltool
 from plltool.analyses.sampling.analysis import CHECK_GROWTH
@@ -60,14 +60,6 @@ MODELS = {
     "protein": ("LG+G4", "prset aamodelpr=fixed(lg); lset rates=gamma;"),
     "references": ("JC", "lset nst=1 rates=equal; prset statefreqpr=fixed(equal) brlenspr=unconstrained:exp(10);"),
 }
-
-
-def write_nexus(path: Path, alignment: Any) -> None:
-    """The alignment for MrBayes."""
-    kind = "dna" if alignment.states.name == "DNA" else "protein"
-    rows = "\n".join(f"{n} {row.decode()}" for n, row in zip(alignment.names, alignment.rows, strict=True))
-    size = f"dimensions ntax={len(alignment.names)} nchar={alignment.n_sites};"
-    path.write_text(f"#NEXUS\nbegin data;\n{size}\nformat datatype={kind} gap=- missing=?;\nmatrix\n{rows}\n;\nend;\n")
 
 
 class Race:
@@ -269,7 +261,7 @@ def main() -> int:
         folder = asked.folder or Path(name)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "data.fasta").write_text("".join(f">{taxon}\n{row}\n" for taxon, row in rows.items()))
-        write_nexus(folder / "data.nex", plltool.read_alignment(folder / "data.fasta"))
+        write_nexus(folder / "data.nex", rows, alignment.states.name)
         text = MRBAYES.format(
             seed=asked.seed, model=commands, generations=asked.rival_generations, every=asked.rival_every
         )

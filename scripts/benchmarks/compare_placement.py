@@ -22,7 +22,7 @@ from pathlib import Path
 
 import dendropy
 import numpy as np
-from rivals import load, make_parser, run, run_iqtree, save
+from rivals import as_iqtree_model, load, make_parser, run, run_iqtree, save
 
 import plltool
 
@@ -159,16 +159,6 @@ def judge(query, own, theirs, folder):
         found = re.search(r"Log-likelihood of the tree: (\S+)", (folder / "judged.iqtree").read_text())
         lnl.append(float(found[1]))
     return lnl[1] - lnl[0]
-
-
-def as_iqtree_model(model):
-    """A GTR+F+G4 of plltool with its values as IQ-TREE writes it; others as they are."""
-    found = re.fullmatch(r"GTR\{(.*)\}\+FU\{(.*)\}\+G4\{(.*)\}", model)
-    if found is None:
-        return model
-    values = [float(rate) for rate in found[1].split("/")]
-    listed = ",".join(f"{value / values[-1]:.10f}" for value in values[:-1])
-    return f"GTR{{{listed}}}+F{{{found[2].replace('/', ',')}}}+G4{{{found[3]}}}"
 
 
 def graft(path, branch, query):

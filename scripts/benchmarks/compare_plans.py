@@ -34,14 +34,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from draw_chains import as_document
-from rivals import IQTREE, RAXML, load, save
+from draw_chains import draw_ends
+from rivals import RAXML, load, run_iqtree, save
 from rivals import run as measure
 
 import plltool
 from plltool.constants import EFFORT_NAMES
 from plltool.io.alignment_formats import format_fasta
-from plltool.reports.plots import draw_path
 
 DNA = (
     *("dna354", "dna500", "dna1288", "dna2000"),
@@ -115,27 +114,15 @@ def search(alignment: plltool.Sequences, model: str, plan: str, seed: int) -> di
 def search_elsewhere(file: Path, model: str, program: str, seed: int, limit: int) -> dict[str, Any] | None:
     """The end of one search of another program, under plltool's likelihood; None if it takes longer than `limit`."""
     with tempfile.TemporaryDirectory() as folder:
+        copy = Path(shutil.copy(file, folder))  # the programs write beside the alignment
         if program == "RAxML":
             kind = "PROTGAMMALG" if "LG" in model else "GTRGAMMA"
-            command = [RAXML, "-T", "2", "-m", kind, "-p", seed, "-n", "run", "-w", folder]
-            tree = Path(folder) / "RAxML_bestTree.run"
+            command = [RAXML, "-T", "2", "-m", kind, "-p", seed, "-n", "run", "-w", folder, "-s", copy]
+            spent, tree = measure(command, cpu_limit=limit), Path(folder) / "RAxML_bestTree.run"
         else:
-            command = [
-                IQTREE,
-                *program.split()[1:],
-                "-m",
-                model,
-                "-T",
-                "1",
-                "-seed",
-                seed,
-                "-pre",
-                f"{folder}/run",
-                "-quiet",
-            ]
+            options = [*program.split()[1:], "-m", model, "-seed", seed]
+            spent = run_iqtree(copy, Path(folder) / "run", *options, cpu_limit=limit)
             tree = Path(folder) / "run.treefile"
-        copy = shutil.copy(file, folder)  # RAxML writes beside the alignment
-        spent = measure([*command, "-s", copy], cpu_limit=limit)
         if spent.stopped:
             return None
         lnl = plltool.evaluate(str(file), str(tree), model, threads=1).lnl
@@ -192,15 +179,12 @@ def table(rows: list[dict[str, Any]], plans: list[str]) -> str:
 
 
 def draw(rows: list[dict[str, Any]], plans: list[str]) -> str:
-    """Mean losses against seconds, as an SVG document, with a line for each program."""
-    lines: dict[str, list[tuple[float, float]]] = {}
-    for plan, (*_, mean, _worst, _behind, seconds) in summarise(rows, plans).items():
-        name = "plltool" if plan in EFFORT_NAMES else plan.split()[0]
-        lines.setdefault(name, []).append((math.log10(seconds), -mean))
-    names = "seconds of one core, as powers of ten", "lnL against the best, mean"
-    kinds = [[number] * len(line) for number, line in enumerate(lines.values())]
-    plot = draw_path(list(lines.values()), kinds, list(lines), names, "Ends of searches against time")
-    return as_document(plot)
+    """The chart, with a line for each program."""
+    ends = [
+        ("plltool" if plan in EFFORT_NAMES else plan.split()[0], math.log10(seconds), mean)
+        for plan, (*_, mean, _worst, _behind, seconds) in summarise(rows, plans).items()
+    ]
+    return draw_ends(ends, "seconds of one core, as powers of ten")
 
 
 def main() -> None:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from compare_supports import agreement
 from rivals import load, make_parser, run_iqtree, save, today, write_phylip
 
 import plltool
@@ -58,17 +59,6 @@ def bootstrap_with_iqtree(alignment: Path, kind: str, model: str, seed: int) -> 
     prefix = alignment.parent / f"iq{seed}"
     run_iqtree(alignment, prefix, "-st", kind, "-m", model, "-bb", 1000, "-wbtl", "-seed", seed)
     return Path(f"{prefix}.ufboot")
-
-
-def describe(ours: list[float], theirs: list[float]) -> dict[str, float]:
-    """How two lists of supports of the same branches differ, in per cent."""
-    difference = np.array(ours) - np.array(theirs)
-    return {
-        "mean_difference": round(float(difference.mean()), 2),
-        "mean_absolute_difference": round(float(np.abs(difference).mean()), 2),
-        "largest_difference": round(float(np.abs(difference).max()), 1),
-        "correlation": round(float(np.corrcoef(ours, theirs)[0, 1]), 4),
-    }
 
 
 def read_rows(path: Path, n_columns: int | None) -> dict[str, str]:
@@ -138,7 +128,7 @@ def compare_alignment(
     return {
         **known,
         "taxa": len(data), "sites": n_sites, "model": model, "branches": len(wanted), "lnl": round(best.lnl, 3),
-        **{kind: describe(values[f"plltool {kind}"], values[f"iqtree {kind}"]) for kind in kinds},
+        **{kind: agreement(values[f"plltool {kind}"], values[f"iqtree {kind}"]) for kind in kinds},
         "supports": known.get("supports", {}) | {name: [round(own, 1) for own in row] for name, row in values.items()},
     }  # fmt: skip
 

@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from draw_chains import as_document
+from draw_chains import draw_ends
 from rivals import (
     IQTREE,
     RAXML,
@@ -48,7 +48,6 @@ from rivals import (
 import plltool
 from plltool.constants import EFFORT_NAMES
 from plltool.io.newick_writer import write_newick
-from plltool.reports.plots import draw_path
 
 DEFAULT_SETS = ("dna101", "dna150", "dna218", "dna354", "dna500")
 DEFAULT_PROGRAMS = ("plltool-fast", "plltool", "plltool-thorough", "iqtree-fast", "raxml")
@@ -181,14 +180,12 @@ def total(rows: Sequence[dict[str, Any]], programs: Sequence[str]) -> list[dict[
 
 
 def draw(totals: Sequence[dict[str, Any]]) -> str:
-    """Mean losses against seconds, as an SVG document: a point for each program, plltool's efforts on a line."""
-    lines: dict[str, list[tuple[float, float]]] = {}
+    """The chart: a point for each program, plltool's efforts on a line."""
+    ends = []
     for row in totals:
         name = "plltool" if row["program"].startswith("plltool") else row["program"].removeprefix("elsewhere: ")
-        lines.setdefault(name, []).append((row["seconds"], -row["loss"]))
-    kinds = [[number] * len(line) for number, line in enumerate(lines.values())]
-    names = "seconds on two cores, geometric mean", "lnL against the best, mean"
-    return as_document(draw_path(list(lines.values()), kinds, list(lines), names, "Ends of searches against time"))
+        ends.append((name, row["seconds"], row["loss"]))
+    return draw_ends(ends, "seconds on two cores, geometric mean")
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ A line is a shape, and its y is the processor time of a generation relative to t
 
 import argparse
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,16 @@ def draw(rows: list[dict[str, Any]]) -> str:
     kinds = [[number] * len(line) for number, line in enumerate(lines)]
     title = "Time of a generation against the number of chains"
     return as_document(draw_path(lines, kinds, legend, ("chains", "time, that of one chain = 1"), title))
+
+
+def draw_ends(ends: Iterable[tuple[str, float, float]], seconds: str) -> str:
+    """Mean losses of lnL against `seconds`, as an SVG document: (program, time, loss), with a line for each program."""
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for program, time, loss in ends:
+        lines.setdefault(program, []).append((time, -loss))
+    kinds = [[number] * len(line) for number, line in enumerate(lines.values())]
+    names = seconds, "lnL against the best, mean"
+    return as_document(draw_path(list(lines.values()), kinds, list(lines), names, "Ends of searches against time"))
 
 
 def as_document(plot: str) -> str:

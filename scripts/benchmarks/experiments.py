@@ -29,7 +29,6 @@ the chart of chains.
 
 import dataclasses
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -41,7 +40,7 @@ from typing import Any, cast
 
 import numpy as np
 from experiment_parts import OlderLayout, spent_by_kind
-from rivals import commit, load, make_parser, save, today
+from rivals import commit, least_seconds, load, make_parser, run, save, today, write_nexus
 
 import plltool
 from plltool.analyses.machine.bench.items import (
@@ -73,6 +72,12 @@ CODON_TAXA = (4, 8, 16, 32, 62)
 CHAIN_SHAPES = ((26, 1546), (37, 2238), (111, 1506), (234, 1790), (288, 3386))
 CHAINS = (1, 2, 4, 8)
 GENERATIONS = 100, 600  # of two runs, whose difference is timed
+MRBAYES = """begin mrbayes;
+set autoclose=yes nowarn=yes seed=1 swapseed=1;
+lset nst=6 rates=gamma;
+mcmc ngen={generations} nruns=2 nchains=4 samplefreq={generations} printfreq={generations} diagnfreq={generations};
+end;
+"""
 EVOLVED = "GTR{1.5/4.0/0.8/1.2/5.0/1.0}+FU{0.32/0.18/0.21/0.29}+G4{0.5}"
 MEAN_LENGTH = 0.06  # of a branch, in expected substitutions per site
 KEPT = ("item", "states", "precision", "taxa", "patterns", "seconds", "pattern_nodes_per_second", "flops")
@@ -229,17 +234,6 @@ def make_likelihood(
     return TreeLikelihood(tree, [cast(Model, FixedModel(components))], engine), states
 
 
-def least_seconds(works: Sequence[Callable[[], None]], repetitions: int, clock: Callable[[], float]) -> list[float]:
-    """Of each piece of work, which take turns; the first turn does not count."""
-    spent = np.empty((repetitions + 1, len(works)))
-    for turn in spent:
-        for number, work in enumerate(works):
-            began = clock()
-            work()
-            turn[number] = clock() - began
-    return [float(value) for value in spent[1:].min(axis=0)]
-
-
 def run_older(machine: Machine, most: int | None) -> Iterator[dict[str, Any]]:
     """The rows of the experiment with the older layout."""
     for n_patterns in SIZES[:most]:
@@ -250,7 +244,7 @@ def run_older(machine: Machine, most: int | None) -> Iterator[dict[str, Any]]:
         tile = engine.layout.tile_blocks * engine.layout.vw
         works = [OlderLayout(engine._queue, matrices, 1 << states, program, tile).run]
         works += [stage_of(own, own.lnl, [Opcode.NEWVIEW]) for own, _ in made]
-        seconds = least_seconds(works, machine.repetitions, process_time)
+        seconds = least_seconds(works, machine.repetitions)
         for item, own in zip(("older", *(f"vw {vw}" for vw in WIDTHS)), seconds, strict=True):
             yield {"item": item, "taxa": 15, "patterns": n_patterns, "seconds": own, "device": engine.device_name}
         for own, _ in made:
@@ -277,11 +271,11 @@ def stage_of(likelihood: TreeLikelihood, ask: Callable[[], object], opcodes: Seq
     engine = cast(OpenCLEngine, likelihood.engine)
     executions = [(keep_rows(request, opcodes), lengths) for request, lengths in record(engine, ask)]
 
-    def run() -> None:
+    def run_stage() -> None:
         replay(engine, executions)
         engine._queue.finish()
 
-    return run
+    return run_stage
 
 
 def run_gradients(machine: Machine, most: int | None) -> Iterator[dict[str, Any]]:
@@ -313,24 +307,11 @@ def run_mrbayes(machine: Machine, most: int | None) -> Iterator[dict[str, Any]]:
         spent = []
         for generations in GENERATIONS:
             with tempfile.TemporaryDirectory() as folder:
-                write_nexus(Path(folder) / "data.nex", distinct_columns(n_taxa, n_patterns), generations)
-                began = os.times().children_user
-                subprocess.run(["mb", "data.nex"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
-                spent.append(os.times().children_user - began)
+                file, commands = Path(folder) / "data.nex", MRBAYES.format(generations=generations)
+                write_nexus(file, distinct_columns(n_taxa, n_patterns), commands=commands)
+                spent.append(run(["mb", file.name], file.parent).cpu_seconds)
         seconds = (spent[1] - spent[0]) / (GENERATIONS[1] - GENERATIONS[0]) * 1000
         yield {"item": "8 chains", "taxa": n_taxa, "patterns": n_patterns, "seconds": seconds, "device": "MrBayes"}
-
-
-def write_nexus(file: Path, sequences: dict[str, str], generations: int) -> None:
-    """Data and commands for MrBayes."""
-    n_columns = len(next(iter(sequences.values())))
-    rows = "\n".join(f"{name} {text}" for name, text in sequences.items())
-    file.write_text(
-        f"#NEXUS\nbegin data;\ndimensions ntax={len(sequences)} nchar={n_columns};\nformat datatype=dna;\n"
-        f"matrix\n{rows}\n;\nend;\nbegin mrbayes;\nset autoclose=yes nowarn=yes seed=1 swapseed=1;\n"
-        f"lset nst=6 rates=gamma;\nmcmc ngen={generations} nruns=2 nchains=4 samplefreq={generations}"
-        f" printfreq={generations} diagnfreq={generations};\nend;\n"
-    )
 
 
 def run_experiment(name: str, machine: Machine, most: int | None = None) -> Iterator[dict[str, Any]]:

@@ -22,7 +22,6 @@ import contextlib
 import json
 import math
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -34,7 +33,7 @@ from typing import Any
 
 import numpy as np
 from compare_large import make_apart, prepare
-from rivals import commit, cpu_seconds, load, make_parser, save, today
+from rivals import IQTREE, RAXML, commit, cpu_seconds, is_there, load, make_parser, save, today
 
 TASKS = {  # taxa, sites
     "read": (1000, 1_000_000),
@@ -151,13 +150,13 @@ def measure_programs(alignment: Path, limit: float) -> Iterator[Figures]:
     """Fast searches by plltool and others, each in a folder of its own that is removed."""
     commands: dict[str, list[object]] = {
         "plltool": ["plltool", "search", alignment, "--effort", "fast", "--model", MODEL, "--threads", "1"],
-        "iqtree": ["iqtree2", "-s", alignment, "-fast", "-m", MODEL, "-nt", "1"],
-        "raxml": ["raxmlHPC-PTHREADS-AVX", "-T", "2", "-f", "E", "-m", "GTRGAMMA", "-p", "1", "-s", alignment],
+        "iqtree": [IQTREE, "-s", alignment, "-fast", "-m", MODEL, "-nt", "1"],
+        "raxml": [RAXML, "-T", "2", "-f", "E", "-m", "GTRGAMMA", "-p", "1", "-s", alignment],
         "fasttree": ["fasttree", "-gtr", "-gamma", "-nt", "-nopr", alignment],
     }
     outputs = {"plltool": "--prefix", "iqtree": "-pre", "raxml": "-n"}
     for program, command in commands.items():
-        if shutil.which(str(command[0])) is None:
+        if not is_there(str(command[0])):
             continue
         with tempfile.TemporaryDirectory(dir=alignment.parent) as folder, contextlib.chdir(folder):
             yield program, measure([*command, *([outputs[program], "tree"] if program in outputs else [])], limit)[0]

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -22,6 +22,7 @@ import numpy as np
 
 import plltool
 from plltool.alignment.patterns import compress
+from plltool.io.alignment_formats import format_phylip
 from plltool.io.newick_writer import write_newick
 from plltool.run.inputs import resolve_inputs
 from plltool.tree_search import parsimony
@@ -73,16 +74,30 @@ def run(
     return spent
 
 
+def least_seconds(
+    works: Sequence[Callable[[], object]], repetitions: int, clock: Callable[[], float] = time.process_time
+) -> list[float]:
+    """Of each piece of work, which take turns; the first turn does not count."""
+    spent = np.empty((repetitions + 1, len(works)))
+    for turn in spent:
+        for number, work in enumerate(works):
+            began = clock()
+            work()
+            turn[number] = clock() - began
+    return [float(value) for value in spent[1:].min(axis=0)]
+
+
 def cpu_seconds(process: int) -> float:
     """Processor seconds, user and system, of a process that runs, as Linux tells them."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def run_iqtree(alignment: Path, prefix: Path, *options: object) -> Spent:
+def run_iqtree(alignment: Path, prefix: Path, *options: object, cpu_limit: int = 0) -> Spent:
     """Run IQ-TREE 2 on an alignment, on one thread unless an option says otherwise; its files are PREFIX.*."""
     threads = [] if "-T" in options else ["-T", 1]
-    return run([IQTREE, "-s", alignment, *options, *threads, "--prefix", prefix, "--keep-ident", "-redo", "-quiet"])
+    command = [IQTREE, "-s", alignment, *options, *threads, "--prefix", prefix, "--keep-ident", "-redo", "-quiet"]
+    return run(command, cpu_limit=cpu_limit)
 
 
 def printed_lnl(command: Sequence[object], pattern: str) -> float | None:
@@ -108,10 +123,24 @@ def plain_alignment(data: Path, name: str, folder: Path) -> Path:
 
 def write_phylip(path: Path, rows: dict[str, Any]) -> Path:
     """Write sequences, text or bytes, in the form that every program reads; the path."""
-    texts = {name: row.decode() if isinstance(row, bytes) else row for name, row in rows.items()}
-    lines = [f"{len(texts)} {len(next(iter(texts.values())))}", *(f"{name}  {row}" for name, row in texts.items())]
-    path.write_text("\n".join(lines) + "\n")
+    path.write_text(
+        format_phylip(list(rows), [row.decode() if isinstance(row, bytes) else row for row in rows.values()])
+    )
     return path
+
+
+def write_nexus(path: Path, rows: dict[str, str], kind: str = "dna", commands: str = "") -> None:
+    """Write sequences for MrBayes, and commands behind them."""
+    matrix = "\n".join(f"{name} {row}" for name, row in rows.items())
+    path.write_text(
+        f"#NEXUS\nbegin data;\ndimensions ntax={len(rows)} nchar={len(next(iter(rows.values())))};\n"
+        f"format datatype={kind} gap=- missing=?;\nmatrix\n{matrix}\n;\nend;\n{commands}"
+    )
+
+
+def as_iqtree_model(model: str) -> str:
+    """A model of plltool with its values as IQ-TREE reads it."""
+    return model.replace("/", ",").replace("+FU", "+F")
 
 
 def parsimony_tree(alignment: Path, model: str | None, seed: int) -> str:

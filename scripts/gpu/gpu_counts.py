@@ -24,12 +24,13 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
+from unittest import mock
 
 import numpy as np
 from find_races import find_library
@@ -212,23 +213,6 @@ def bound(use: dict[str, float]) -> dict[str, dict[str, Any]]:
     return found
 
 
-@contextmanager
-def count_waits() -> Iterator[list[str]]:
-    """The arrays that the host copies from the device meanwhile."""
-    waits: list[str] = []
-    receive = DeviceArrays.receive
-
-    def counted(self: DeviceArrays, array: Any, name: str, offset: int = 0) -> Any:
-        waits.append(name)
-        return receive(self, array, name, offset)
-
-    DeviceArrays.receive = counted  # type: ignore[method-assign]
-    try:
-        yield waits
-    finally:
-        DeviceArrays.receive = receive  # type: ignore[method-assign]
-
-
 def name_of(row: IntArray) -> str:
     """Of an instruction in `INSTRUCTIONS`."""
     opcode = row[InstructionWord.OPCODE]
@@ -237,34 +221,21 @@ def name_of(row: IntArray) -> str:
     return next(name for name, number in vars(Opcode).items() if name.isupper() and number == opcode)
 
 
-@contextmanager
-def count_opcodes() -> Iterator[dict[str, int]]:
-    """How often each of `INSTRUCTIONS` is executed meanwhile."""
-    found: dict[str, int] = {}
-    count = Counters.count
-
-    def counted(self: Counters, request: str, program: IntArray) -> None:
-        for row in program:
-            name = name_of(row)
-            found[name] = found.get(name, 0) + 1
-        count(self, request, program)
-
-    Counters.count = counted  # type: ignore[method-assign]
-    try:
-        yield found
-    finally:
-        Counters.count = count  # type: ignore[method-assign]
+def spy(owner: type, method: str) -> Any:
+    """A patch that keeps the calls of a method, which does what it always does."""
+    return mock.patch.object(owner, method, autospec=True, side_effect=getattr(owner, method))
 
 
 def measure(counters: Callable[[], Counters], ask: Callable[[], object]) -> dict[str, Any]:
-    """What a call adds to the counters."""
+    """What a call adds to the counters, the copies from the device, and how often each instruction is executed."""
     launches, asked = counters().launches, sum(counters().requests.values())
-    with count_waits() as waits, count_opcodes() as opcodes:
+    with spy(DeviceArrays, "receive") as receive, spy(Counters, "count") as count:
         ask()
+    opcodes = Counter(name_of(row) for call in count.call_args_list for row in call.args[2])
     return {
         "requests": sum(counters().requests.values()) - asked,
         "launches": counters().launches - launches,
-        "waits": len(waits),
+        "waits": receive.call_count,
         "instructions": sum(opcodes.values()),
         "by_instruction": opcodes,
     }
@@ -286,15 +257,9 @@ def hardware(device: str) -> Hardware:
     return Hardware(device, vw=LANES, threads=1)
 
 
-@contextmanager
-def wanted_groups(number: int) -> Iterator[None]:
-    """Engines in the layout of a GPU that want so many groups of a CPU device with one thread."""
-    usual = opencl_engine.GPU_GROUPS_PER_UNIT
-    opencl_engine.GPU_GROUPS_PER_UNIT = number
-    try:
-        yield
-    finally:
-        opencl_engine.GPU_GROUPS_PER_UNIT = usual
+def wanted_groups(number: int) -> Any:
+    """Engines in the layout of a GPU want so many groups of a CPU device with one thread."""
+    return mock.patch.object(opencl_engine, "GPU_GROUPS_PER_UNIT", number)
 
 
 def count_rounds(n_taxa: int, n_sites: int, device: str) -> dict[str, dict[str, Any]]:
