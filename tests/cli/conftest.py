@@ -17,6 +17,14 @@ def small(data_dir, tmp_path) -> Path:
 
 
 @pytest.fixture
+def binary(data_dir, tmp_path) -> Path:
+    """The same with 0 for A and C, 1 for G and T: two substitution models are tried, not 22."""
+    digits = str.maketrans("ACGT", "0011")
+    rows = primates(data_dir, 6, 300)
+    return write_fasta(tmp_path / "binary.fasta", {name: row.translate(digits) for name, row in rows.items()})
+
+
+@pytest.fixture
 def names(data_dir):
     """The names of the small file in its order."""
     return list(primates(data_dir, 6))

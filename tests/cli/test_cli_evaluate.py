@@ -73,14 +73,6 @@ def test_two_things_do_not_go_to_one_file(plltool, small, tree, tmp_path):
     assert not path.exists()
 
 
-def test_taxa_that_differ_are_named(plltool, small, tmp_path):
-    path = tmp_path / "other.nwk"
-    path.write_text("(Homo_sapiens,Pan,Gorilla,(x,y));")
-    result = plltool("evaluate", small, "--tree", path, status=1)
-    assert "'x'" in result.stderr
-    assert "other.nwk" in result.stderr
-
-
 def test_alpha_at_its_bound_is_told(plltool, small, tree, tmp_path):
     run = ("evaluate", small, tree, "--fixed", "--device", "numpy", "--prefix")
     told = "rates: alpha is at its upper bound: rates are equal across sites\n"

@@ -1,5 +1,6 @@
-"""`plltool genes`: its files, and that the same command line does nothing twice."""
+"""`plltool genes`: its files, the same as JSON, and that the same command line does nothing twice."""
 
+import json
 import shutil
 
 
@@ -22,3 +23,6 @@ def test_files(plltool, data_dir, tmp_path):
     for title in ("TREE", "SEARCH", "GENES", "CONCORDANCE"):
         assert f"\n{title}\n" in report
     plltool(*given, "--prefix", tmp_path / "x", status=1, told="--redo")
+    record = json.loads(plltool(*given, "--prefix", tmp_path / "y", "--json", status=0).stdout)
+    assert [gene["tree"] for gene in record["genes"]] == (tmp_path / "y.genes.nwk").read_text().splitlines()
+    assert record["search"]["lnl"] == json.loads((tmp_path / "y.json").read_text())["lnl"]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 import pytest
+from command_line import RUN, all_commands
 from helpers import read_states
 
 from plltool import __version__
@@ -19,9 +20,7 @@ from plltool.io.files import read_record
 from plltool.registry import ANALYSES
 from plltool.run.evaluation import evaluate
 
-RUN = [sys.executable, "-c", "from plltool.cli import main; main(prog_name='plltool')"]
-
-
+COMMANDS = dict(all_commands())
 TITLES = ("Options", "Search options", "Support options", "Device options", "Output options", "Expert options")
 
 
@@ -30,31 +29,13 @@ def test_the_package_runs_as_a_module():
     assert (done.returncode, done.stdout, done.stderr) == (0, f"plltool, version {__version__}\n", "")
 
 
-def all_commands():
-    return [pytest.param(command, id=name) for name, command in main.commands.items()]
-
-
-@pytest.mark.parametrize("command", all_commands())
-def test_every_command_and_option_has_help(command, plltool):
+@pytest.mark.parametrize("words", COMMANDS)
+def test_the_help_has_every_argument_and_option_and_an_example(words, plltool):
+    command = COMMANDS[words]
     assert command.help
-    plltool(command.name, "--help", status=0)
-    for parameter in command.params:
-        if isinstance(parameter, click.Option) and not isinstance(parameter.type, click.Choice):
-            assert parameter.help, f"{command.name} {parameter.opts[0]} has no help"
-
-
-def single_commands(group, path=()):
-    """(path, command) of all that are no groups of commands."""
-    for name, command in group.commands.items():
-        if isinstance(command, click.Group):
-            yield from single_commands(command, (*path, name))
-        else:
-            yield pytest.param((*path, name), command, id="-".join((*path, name)))
-
-
-@pytest.mark.parametrize(("path", "command"), list(single_commands(main)))
-def test_the_help_has_every_argument_and_an_example(path, command, plltool):
-    shown = plltool(*path, "--help").stdout
+    for option in (own for own in command.params if isinstance(own, click.Option)):
+        assert option.help or isinstance(option.type, click.Choice), f"{option.opts[0]} has no help"
+    shown = plltool(*words.split(), "--help", status=0).stdout
     usage, text = shown.split("\n\n  ", 1)
     for argument in (own for own in command.params if isinstance(own, click.Argument)):
         name = (argument.metavar or argument.name.upper()).strip("[].")
@@ -62,8 +43,8 @@ def test_the_help_has_every_argument_and_an_example(path, command, plltool):
         assert all(word in text for word in re.findall("[A-Z]+", name))
         assert f"\n  {name}\n" not in text.partition("Options:")[2]
     found = re.search(r"Examples?: (.*?)(?: Options: |$)", " ".join(shown.split()))
-    assert found, f"no example in {path}"
-    assert found[1].startswith(f"plltool {' '.join(path)} ") or found[1] == f"plltool {' '.join(path)}"
+    assert found, "no example"
+    assert f"{found[1]} ".startswith(f"plltool {words} ")
     known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
     assert set(re.findall("--[a-z-]+", found[1])) <= known
 

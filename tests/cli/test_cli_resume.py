@@ -224,13 +224,8 @@ def test_a_damaged_mark_throws_no_replicate_away(plltool, small, tmp_path, monke
     assert trees.read_text() == (tmp_path / "whole.bootstraps.nwk").read_text()
 
 
-def test_a_run_that_is_killed_while_it_writes_may_begin_anew(
-    plltool, small, data_dir, tmp_path, monkeypatch, some_tree
-):
+def test_a_run_that_is_killed_while_it_writes_may_begin_anew(plltool, small, binary, tmp_path, monkeypatch, some_tree):
     """It left some of its results, and has no checkpoint; other command lines may not replace them."""
-    binary = tmp_path / "binary.fasta"
-    rows = primates(data_dir, 6, 300)  # two models are tried, not 22
-    write_fasta(binary, {name: row.translate(str.maketrans("ACGT-", "0011-")) for name, row in rows.items()})
     common = ("--device", "numpy", "--prefix", tmp_path / "run")
     for run, sites in (
         (("select-model", binary, "--tree", some_tree, "--no-free-rates", *common), None),

@@ -2,20 +2,9 @@
 
 import json
 
-import pytest
 from small_alignments import write_fasta
 
 QUICK = ("--device", "numpy", "--no-free-rates")
-
-
-@pytest.fixture
-def binary(small):
-    """The small file with 0 for A and C, 1 for G and T: two substitution models are tried, not 22."""
-    small.write_text("".join(
-        line if line.startswith(">") else line.translate(str.maketrans("ACGT", "0011"))
-        for line in small.read_text().splitlines(keepends=True)
-    ))  # fmt: skip
-    return small
 
 
 def test_table_and_files(plltool, binary, tmp_path):

@@ -3,10 +3,9 @@
 import os
 import threading
 
-import click
 import pytest
+from command_line import all_commands
 
-from plltool.cli import main
 from plltool.cli.options import WrittenPath
 
 QUICK = ("--model", "JC", "--device", "numpy")
@@ -35,16 +34,9 @@ COMMANDS = {  # how each command that has such options is called, with FILE for 
 }
 
 
-def leaves(group, path=()):
-    for name, command in group.commands.items():
-        yield from (
-            leaves(command, (*path, name)) if isinstance(command, click.Group) else [(" ".join((*path, name)), command)]
-        )
-
-
 OPTIONS = [
     (name, option.opts[0])
-    for name, command in leaves(main)
+    for name, command in all_commands()
     for option in command.params
     if isinstance(option.type, WrittenPath)
 ]
@@ -60,18 +52,14 @@ def files(small, tmp_path):
     return {"DATA": small, "TREE": tmp_path / "tree.nwk", "TREES": tmp_path / "trees.nwk", "FOLDER": folder}
 
 
-def call(plltool, files, name, *more):
+def call(plltool, files, name, *more, **expected):
     given = [files.get(word, word) for word in COMMANDS[name]]
-    return plltool(*name.split(), *given, *more)
+    return plltool(*name.split(), *given, *more, **expected)
 
 
 def inputs_of(files, name):
     named = [files[word] for word in COMMANDS[name] if word in files]
     return [path for own in named for path in (own.iterdir() if own.is_dir() else [own])]
-
-
-def has_redo(name):
-    return any("--redo" in option.opts for option in dict(leaves(main))[name].params)
 
 
 def test_every_command_that_writes_is_tried():
@@ -80,22 +68,20 @@ def test_every_command_that_writes_is_tried():
 
 @pytest.mark.parametrize(("name", "option"), OPTIONS)
 def test_no_output_is_an_input_and_none_is_replaced_unasked(plltool, files, tmp_path, name, option):
-    redo = ["--redo"] if has_redo(name) else []
+    has_redo = any("--redo" in own.opts for own in dict(all_commands())[name].params)
+    redo = ["--redo"] if has_redo else []
     for number, path in enumerate(inputs_of(files, name)):
         before = path.read_bytes()
         soft, hard = tmp_path / f"soft{number}", tmp_path / f"hard{number}"
         soft.symlink_to(path)
         os.link(path, hard)
         for written in (path, soft, hard):
-            done = call(plltool, files, name, option, written, *redo)
-            assert done.exit_code == 1, done.stdout
-            assert f"{written}: cannot write the file: the command reads it" in done.stderr
+            told = f"{written}: cannot write the file: the command reads it"
+            call(plltool, files, name, option, written, *redo, status=1, told=told)
             assert path.read_bytes() == before
     mine = tmp_path / "mine"
     mine.write_text("mine")
-    done = call(plltool, files, name, option, mine)
-    assert done.exit_code == 1
-    assert f"{mine}: exists already" in done.stderr
+    call(plltool, files, name, option, mine, status=1, told=f"{mine}: exists already")
     assert mine.read_text() == "mine"
 
 
@@ -138,15 +124,13 @@ def test_pipes_get_what_is_written(plltool, files, tmp_path, kind):
     read = []
     reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
     reader.start()
-    done = call(plltool, files, "evaluate", kind, pipe)
+    call(plltool, files, "evaluate", kind, pipe, status=0)
     reader.join()
-    assert done.exit_code == 0, done.stderr
     assert len(read[0].splitlines()) > 1
     assert pipe.is_fifo()
 
 
 def test_devices_stay_what_they_are(plltool, files):
     for option in ("--json-progress", "--site-lnl"):
-        done = call(plltool, files, "evaluate", option, "/dev/null")
-        assert done.exit_code == 0, done.stderr
+        call(plltool, files, "evaluate", option, "/dev/null", status=0)
     assert not os.path.isfile("/dev/null")

@@ -11,6 +11,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from command_line import Screen
 
 from plltool import progress
 from plltool.cli import heartbeat, reporting
@@ -25,15 +26,8 @@ def no_colour(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
 
 
-class Terminal(io.StringIO):
-    """A stderr that claims to be a terminal."""
-
-    def isatty(self):
-        return True
-
-
 def test_a_bar_on_a_terminal(monkeypatch):
-    terminal = Terminal()
+    terminal = Screen()
     monkeypatch.setattr("sys.stderr", terminal)
     reporter = Reporter(quiet=False)
     reporter.progress(Progress("start", 1, -10.0, 0, 0, 0.5, stage_left=0.25, left=600.0))
@@ -79,7 +73,7 @@ def test_the_bar_fits_any_width(activity):
 
 
 def test_a_line_that_a_narrower_terminal_has_wrapped_is_erased(monkeypatch):
-    terminal = Terminal()
+    terminal = Screen()
     monkeypatch.setattr("sys.stderr", terminal)
     columns = [120]
     monkeypatch.setattr(reporting.terminal, "count_columns", lambda stream: columns[0])
@@ -123,7 +117,7 @@ def test_describe_progress():
 
 
 def test_an_interrupt_ends_the_search_at_the_next_event_and_the_second_one_at_once(monkeypatch):
-    monkeypatch.setattr("sys.stderr", Terminal())
+    monkeypatch.setattr("sys.stderr", Screen())
     event = Progress("nni", 1, -1.0, 0, 1, 1.0)
     started_with = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     before = signal.getsignal(signal.SIGINT)
@@ -220,7 +214,7 @@ def test_no_heartbeat_on_stderr_if_quiet(capsys, tmp_path, impatient):
 
 
 def test_the_bar_is_drawn_anew_on_a_terminal(monkeypatch, impatient):
-    terminal = Terminal()
+    terminal = Screen()
     monkeypatch.setattr("sys.stderr", terminal)
     work_for_long(Reporter(False))
     assert terminal.getvalue().count("] ") > 4

@@ -12,6 +12,7 @@ import termios
 
 import click
 import pytest
+from command_line import RUN, Screen
 
 from plltool.cli import reporting, terminal
 from plltool.cli.heartbeat import Facts, draw_progress
@@ -19,15 +20,7 @@ from plltool.cli.reporting import Reporter
 from plltool.progress import Progress
 
 ESCAPE = "\x1b"
-RUN = "from plltool.cli import main; main(prog_name='plltool')"
 OPTIONS = ("--model", "HKY+F", "--device", "numpy", "--effort", "fast", "--threads", "1")
-
-
-class Screen(io.StringIO):
-    """A stream that claims to be a terminal."""
-
-    def isatty(self):
-        return True
 
 
 @pytest.mark.parametrize(
@@ -134,7 +127,7 @@ def run_in_terminal(columns, *arguments, **environment):
     """What `plltool` writes to a terminal, stdout and stderr, and its exit status."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    command = [sys.executable, "-c", RUN, *map(str, arguments)]
+    command = [*RUN, *map(str, arguments)]
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env=os.environ | environment
     ) as running:
