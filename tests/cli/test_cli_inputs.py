@@ -1,9 +1,10 @@
-"""What new users try first: rooted trees, unsupported data, partitions of IQ-TREE, standard input, three taxa."""
+"""What new users try first: rooted trees, doubtful data, standard input, RNA."""
 
 import json
 
 import pytest
 from click.testing import CliRunner
+from small_alignments import write_fasta
 
 from plltool.cli import main
 
@@ -36,35 +37,10 @@ def test_a_rooted_tree(plltool, small, tree, command, tmp_path):
     assert f"{tree}: 1 negative branch length read as 0" in result.stderr
 
 
-def fasta(*rows):
-    return "".join(f">{name}\n{row}\n" for name, row in zip("abcd", rows, strict=False))
-
-
-@pytest.mark.parametrize(
-    ("content", "options", "message"),
-    [
-        (
-            "#NEXUS\nbegin data; dimensions ntax=4 nchar=3;\nformat datatype=codon;\nmatrix a ACG\nb ACG;\nend;",
-            [],
-            "line 3: found datatype 'codon', expected one of: dna, rna, nucleotide, protein, aminoacid, standard",
-        ),
-        (fasta("AC", "AG", "AT"), ["--model", "MK"], "found DNA data, expected multistate for model 'MK'"),
-        (fasta("AC", "AG"), [], "found 2 taxa, expected at least 3"),
-    ],
-    ids=["codon", "mk", "two_taxa"],
-)
-def test_what_is_not_supported(plltool, tmp_path, content, options, message):
-    path = tmp_path / "x"
-    path.write_text(content)
-    for command in ("check", "search"):
-        result = plltool(command, path, *options, *NUMPY, status=1, told=message)
-        assert result.stderr.count("\n") == 1
-
-
 def test_doubtful_data(plltool, tmp_path):
     """A warning is in what `check` prints, and in what a search prints and records, though it is quiet."""
-    path, message = tmp_path / "x.fa", "only the states A and C occur; are they binary data?"
-    path.write_text(fasta("ACCA", "ACAC", "CACC", "CAAA"))
+    path = write_fasta(tmp_path / "x.fa", {"a": "ACCA", "b": "ACAC", "c": "CACC", "d": "CAAA"})
+    message = "only the states A and C occur; are they binary data?"
     assert message in plltool("check", path, *NUMPY).stdout
     given = ("search", path, "--model", "JC", "--prefix", tmp_path / "x", "--quiet", *NUMPY)
     plltool(*given, status=0, told=message)

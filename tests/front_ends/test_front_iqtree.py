@@ -16,7 +16,6 @@ from plltool.front_ends.iqtree_texts import spell_here
 from plltool.front_ends.options import Given, UsageError
 from plltool.front_ends.work import cut
 
-PRIMATES = "data/primates.phy"
 # lnL by IQ-TREE 2.0.7 (Debian), `iqtree2 -s primates.phy -m MODEL -te TREE`, lengths and parameters optimised
 TREE = (
     "(Tarsius_syrichta,Lemur_catta,((((((Homo_sapiens,Pan),Gorilla),Pongo),Hylobates),"
@@ -24,6 +23,13 @@ TREE = (
 )
 LNL = {"JC": -6424.2024, "F81": -6303.6609, "010010": -5984.5428, "TIM2": -5956.3323, "GTR+FO": -5934.1543}
 PRECISION = 0.02  # lnL: IQ-TREE stops when a round gains less than 0.01
+
+
+@pytest.fixture
+def fit(call, folder, primates):
+    """Fits a model to the primates on their tree, with these words more."""
+    (folder / "p.nwk").write_text(TREE)
+    return lambda words: call(f"iqtree -s {primates} -te p.nwk -quiet {words}", 0)
 
 
 def read_report(path):
@@ -34,9 +40,8 @@ def read_report(path):
 
 
 @pytest.mark.parametrize("model", LNL)
-def test_models_mean_what_they_mean_in_iqtree(model, call, folder, request):
-    (folder / "p.nwk").write_text(TREE)
-    call(f"iqtree -s {request.config.rootpath / PRIMATES} -te p.nwk -m {model} --prefix r -quiet", 0)
+def test_models_mean_what_they_mean_in_iqtree(model, fit, folder):
+    fit(f"-m {model} --prefix r")
     assert read_report(folder / "r.iqtree")[1] == pytest.approx(LNL[model], abs=PRECISION)
 
 
@@ -247,15 +252,13 @@ BEST_TREE = (
 BEST_LNL = -5923.2372
 
 
-def test_the_models_of_parts_with_their_values(call, folder, request):
+def test_the_models_of_parts_with_their_values(call, folder, primates):
     """What IQ-TREE writes is read, its lnL found, and the same is written again."""
     (folder / "i.best_model.nex").write_text(BEST_MODEL)
     (folder / "p.nwk").write_text(BEST_TREE)
-    primates = request.config.rootpath / PRIMATES
     own = plltool.evaluate(primates, "p.nwk", "i.best_model.nex", fixed=True, device="numpy")  # lengths are scaled, too
     assert own.lnl == pytest.approx(BEST_LNL, abs=2e-3)
-    line = f"iqtree -s {primates} -p i.best_model.nex -te p.nwk -blfix --prefix r -quiet"
-    call(line, 0)
+    call(f"iqtree -s {primates} -p i.best_model.nex -te p.nwk -blfix --prefix r -quiet", 0)
     lnl = re.search(r"Log-likelihood of the tree: (-\d+\.\d+)", (folder / "r.iqtree").read_text())[1]
     assert float(lnl) == pytest.approx(BEST_LNL, abs=2e-3)  # six digits of the values, of 898 sites
     written = (folder / "r.best_model.nex").read_text().split("\n")
@@ -299,12 +302,10 @@ def test_free_mixtures(call, folder):
 CATEGORIES, CATEGORIES_OF_PARTS = [1, 1, 1, 2, 1, 1, 3, 3, 3, 4], [0, 0, 0]
 
 
-def test_rates_of_sites(call, folder, request):
-    (folder / "p.nwk").write_text(TREE)
+def test_rates_of_sites(fit, folder):
     (folder / "p.part").write_text("DNA, one = 1-300\nDNA, two = 301-600\nDNA, three = 601-898\n")
-    line = f"iqtree -s {request.config.rootpath / PRIMATES} -te p.nwk -wsr -quiet"
-    for words in ("-m HKY+G --prefix one", "-m HKY+I+G -p p.part --prefix several"):
-        call(f"{line} {words}", 0)
+    fit("-wsr -m HKY+G --prefix one")
+    fit("-wsr -m HKY+I+G -p p.part --prefix several")
     one, several = (
         [line.split("\t") for line in (folder / f"{name}.rate").read_text().splitlines() if line[0] != "#"]
         for name in ("one", "several")
@@ -318,10 +319,9 @@ def test_rates_of_sites(call, folder, request):
     assert [int(row[3]) for row in several[-3:]] == CATEGORIES_OF_PARTS
 
 
-def test_models_that_are_not_reversible_have_a_root(call, folder, request):
+def test_models_that_are_not_reversible_have_a_root(fit, folder):
     """IQ-TREE 2.0.7 ends at -5932.8614 under 12.12 and stops earlier."""
-    (folder / "p.nwk").write_text(TREE)
-    call(f"iqtree -s {request.config.rootpath / PRIMATES} -te p.nwk -m 12.12 --prefix r -n 0 -quiet", 0)
+    fit("-m 12.12 --prefix r -n 0")
     _, lnl, text = read_report(folder / "r.iqtree")
     assert lnl >= -5932.8614
     assert len(re.findall(r"^  [ACGT]-[ACGT]: ", text, re.MULTILINE)) == 12
@@ -343,16 +343,14 @@ def test_kinds_of_rates_to_choose_from(call, folder):
 
 
 @pytest.mark.slow
-def test_local_bootstrap_probabilities(call, folder, request):
+def test_local_bootstrap_probabilities(fit, folder):
     """In the order of IQ-TREE's labels; those here come from IQ-TREE 2.0.7, `-m TIM2+I+G -te TREE -lbp 1000`."""
     expected = {
         "Homo_sapiens,Pan": 90, "Gorilla,Homo_sapiens,Pan": 99.9, "Gorilla,Homo_sapiens,Pan,Pongo": 93.7,
         "M_mulatta,Macaca_fuscata": 97.6, "M_fascicularis,M_mulatta,Macaca_fuscata": 91.5,
         "Lemur_catta,Tarsius_syrichta": 99.7,
     }  # fmt: skip
-    (folder / "p.nwk").write_text(TREE)
-    data = request.config.rootpath / PRIMATES
-    call(f"iqtree -s {data} -te p.nwk -m TIM2+I+G -lbp 1000 -alrt 1000 --prefix l -quiet", 0)
+    fit("-m TIM2+I+G -lbp 1000 -alrt 1000 --prefix l")
     tree = dendropy.Tree.get(path=folder / "l.treefile", schema="newick", preserve_underscores=True)
     found = {}
     for node in tree.internal_nodes():
@@ -363,11 +361,10 @@ def test_local_bootstrap_probabilities(call, folder, request):
         assert float(found[taxa].split("/")[1]) == pytest.approx(value, abs=3)  # 2 standard errors of 1,000 draws
 
 
-def test_a_file_with_rates_and_frequencies(call, folder, request):
+def test_a_file_with_rates_and_frequencies(fit, folder):
     """IQ-TREE 2.0.7, `-s primates.phy -m mymodel+G -te TREE`: lnL -5923.594."""
     (folder / "mymodel").write_text("1 4 1 1 4 1\n0.3 0.2 0.2 0.3\n")
-    (folder / "p.nwk").write_text(TREE)
-    call(f"iqtree -s {request.config.rootpath / PRIMATES} -te p.nwk -m mymodel+G --prefix r -quiet", 0)
+    fit("-m mymodel+G --prefix r")
     assert read_report(folder / "r.iqtree")[1] == pytest.approx(-5923.594, abs=PRECISION)
 
 

@@ -6,7 +6,6 @@ import pytest
 
 import plltool
 
-PRIMATES = "data/primates.phy"
 # `raxmlHPC -f d -m GTRCAT -p 235813` of RAxML 8.2.12 (Debian) ends at this lnL, under GTR+F+G4
 RAXML_LNL = -5719.450387
 
@@ -70,8 +69,7 @@ def test_ancestral_states_of_gubbins(call, folder):
 
 
 def test_all_with_two_metrics(call, folder):
-    line = "raxml-ng --all --msa a.fasta --model JC --bs-trees 3 --bs-metric fbp,tbe --seed 1 --fast --prefix T"
-    call(line, 0)
+    call("raxml-ng --all --msa a.fasta --model JC --bs-trees 3 --bs-metric fbp,tbe --seed 1 --fast --prefix T", 0)
     assert {"T.raxml.supportFBP", "T.raxml.supportTBE", "T.raxml.bootstraps"} <= set(names(folder, "T."))
 
 
@@ -121,11 +119,11 @@ def test_wrong_input_is_told_in_one_line(line, told, call):
 
 def test_the_command_of_augur_for_raxml(call, folder):
     (folder / "RAxML_log.4ed91a").write_text("stdout goes here")
-    call("raxmlHPC -T 1 -n 4ed91a -s a.fasta -f d -m GTRCAT -c 25 -p 235813", 0)
+    line = "raxmlHPC -T 1 -n 4ed91a -s a.fasta -f d -m GTRCAT -c 25 -p 235813"
+    call(line, 0)
     assert plltool.read_tree(folder / "RAxML_bestTree.4ed91a").n_taxa == 7
     assert plltool.read_tree(folder / "RAxML_result.4ed91a").n_taxa == 7
-    wrong = "raxmlHPC -T 1 -n 4ed91a -s a.fasta -f d -m GTRCAT -c 25 -p 235813"
-    call(wrong, 1, "RAxML_parsimonyTree.4ed91a: exists already")
+    call(line, 1, "RAxML_parsimonyTree.4ed91a: exists already")
 
 
 def test_other_tasks_of_raxml(call, folder):
@@ -191,8 +189,8 @@ def test_likelihoods_of_states(call, folder):
 
 
 @pytest.mark.slow
-def test_lnl_of_raxml(call, folder, request):
-    _, out, _ = call(f"raxmlHPC -s {request.config.rootpath / PRIMATES} -m GTRGAMMA -p 1 -n p", 0)
+def test_lnl_of_raxml(call, primates):
+    _, out, _ = call(f"raxmlHPC -s {primates} -m GTRGAMMA -p 1 -n p", 0)
     assert float(re.search(r"Final LogLikelihood: (-[\d.]+)", out)[1]) >= RAXML_LNL
 
 

@@ -5,15 +5,13 @@ from pathlib import Path
 
 import pytest
 from helpers import read_states
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plltool.alignment.alignment import Alignment
 from plltool.alignment.states import DNA
 from plltool.errors import InputError
 
-settings.register_profile("patient", deadline=None)  # a busy machine is no failure
-settings.load_profile("patient")
 BLOCK = 10  # sites per line of the wrapped and interleaved files
 
 

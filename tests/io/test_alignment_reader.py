@@ -72,8 +72,6 @@ def test_the_source_is_the_path(write):
         (b"9" * 5000 + b" 4\n", f"found '{'9' * 40}' at the start of the file"),
         (b">A\n\0", "found binary data (a NUL byte at offset 3)"),
         (b"\x89PNG\x1a", "at the start of the file"),
-        (gzip.compress(FASTA, mtime=0)[:-12], "found a broken or incomplete gzip file"),
-        (gzip.compress(FASTA, mtime=0)[:5], "found a broken or incomplete gzip file"),
         (gzip.compress(FASTA, mtime=0) + b"junk", "found a broken or incomplete gzip file"),
         (b"\x1f\x8bACGT", "found a broken or incomplete gzip file"),
     ],

@@ -276,22 +276,6 @@ def test_names_that_are_not_utf8_keep_their_bytes(tmp_path):
     assert read_tree(path).names[0].encode("utf-8", "surrogateescape") == b"\xe9"
 
 
-@pytest.mark.parametrize(
-    ("content", "found"),
-    [
-        (None, "cannot read the file: "),
-        (b"\x1f\x8bno", "found a broken or incomplete gzip file "),
-        (gzip.compress(b"(a,b,c);", mtime=0)[:-9], "found a broken or incomplete gzip file "),
-    ],
-)
-def test_unreadable_files(tmp_path, content, found):
-    path = tmp_path / "t.nwk"
-    if content is not None:
-        path.write_bytes(content)
-    with refused("", f"{path}: {found}"):
-        read_tree(path)
-
-
 def test_all_reference_trees_round_trip(shared):
     paths = sorted((shared / "reference" / "trees").glob("*.nwk"))
     assert paths

@@ -20,8 +20,7 @@ end;
 
 
 def tips(nodes):
-    inner = set(nodes.parents)
-    return [label for node, label in enumerate(nodes.labels) if node not in inner]
+    return [nodes.labels[tip] for tip in nodes.tips]
 
 
 def test_names_and_lengths():
@@ -49,8 +48,7 @@ def test_dendropy_reads_the_same():
 
 
 def inner_labels(nodes):
-    inner = set(nodes.parents)
-    return [label for node, label in enumerate(nodes.labels) if node in inner and node]
+    return [nodes.labels[node] for node, below in enumerate(nodes.children()) if below and node]
 
 
 @pytest.mark.parametrize(
@@ -150,5 +148,4 @@ def test_names_survive_in_nexus():
     assert sorted(taxon.label for taxon in tree.taxon_namespace) == sorted(NAMES)
     assert not tree.is_rooted
     (nodes,) = read_nexus_trees(text.encode(), "x")
-    inner = set(nodes.parents)
-    assert sorted(label for node, label in enumerate(nodes.labels) if node not in inner) == sorted(NAMES)
+    assert sorted(tips(nodes)) == sorted(NAMES)

@@ -1,6 +1,10 @@
-"""A page as a test reads it: its elements, the text of each, and what it would load."""
+"""A page as a test reads it: its elements, the text of each, its pictures, and what it would load."""
 
+import re
+import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
+
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 class PageReader(HTMLParser):
@@ -38,3 +42,14 @@ def read_page(html):
 
 def texts_of(elements, tag):
     return [text for name, _, text in elements if name == tag]
+
+
+def pictures_of(html):
+    """All pictures of a page."""
+    found = re.findall(r"<svg.*?</svg>", re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL), re.DOTALL)
+    return [ET.fromstring(text) for text in found]
+
+
+def columns_of(picture):
+    """How far from the left each text of a picture stands, by the text."""
+    return {text.text: float(text.get("x")) for text in picture.iter(f"{SVG}text")}

@@ -1,11 +1,10 @@
 """What reports say of placements, ancestral states, concordance, genes and dates, and what stands where in pictures."""
 
 import re
-import xml.etree.ElementTree as ET
 from itertools import count
 
 import pytest
-from page_reader import read_page, texts_of
+from page_reader import SVG, pictures_of, read_page, texts_of
 from page_records import (
     GENES,
     MUTATIONS,
@@ -20,13 +19,10 @@ from page_records import (
 
 import plltool
 
-SVG = "{http://www.w3.org/2000/svg}"
-
 
 def picture_in(html, key):
     """The tree in a section of a page."""
-    section = re.search(rf'<section id="{key}".*?</section>', html, re.DOTALL)[0]
-    return ET.fromstring(re.search(r"<svg.*?</svg>", section, re.DOTALL)[0])
+    return pictures_of(re.search(rf'<section id="{key}".*?</section>', html, re.DOTALL)[0])[0]
 
 
 def row_of(name, picture):

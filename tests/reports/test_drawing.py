@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+from page_reader import SVG, columns_of
 
 import plltool
 from plltool.io.newick import parse_nodes
@@ -22,7 +23,6 @@ from plltool.reports.picture import (
 )
 
 TREE = "((A:1,B:2)97:1,(C:1,(D:1,E:2)80:1)0.5:2);"
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 def test_characters_in_proportion():
@@ -123,7 +123,7 @@ def test_an_axis_of_years():
     drawn = plltool.show("((A:10,B:20)1:10,C:40);", latest=2010)
     for width in (400, 900):
         root = ET.fromstring(drawn.svg(width=width))
-        texts = {text.text: float(text.get("x")) for text in root.iter(f"{SVG}text")}
+        texts = columns_of(root)
         year = (texts["2010"] - texts["1970"]) / 40
         assert [texts[name] - 4 for name in "ABC"] == pytest.approx(
             [texts["1970"] + years * year for years in (20, 30, 40)], abs=0.05
@@ -137,7 +137,7 @@ def test_intervals_of_nodes_are_bars(key, ladderize):
     """Heights of 15 to 25 years before 2010 are 1985 to 1995; the tip further down has none."""
     text = f"(((D:2,E:2):8,(A:10,B:10):0)[&{key}={{15,25}}]:10,C:40);"
     root = ET.fromstring(plltool.show(text, latest=2010, ladderize=ladderize).svg())
-    texts = {own.text: float(own.get("x")) for own in root.iter(f"{SVG}text")}
+    texts = columns_of(root)
     bars = [path.get("d") for path in root.iter(f"{SVG}path") if path.get("stroke") == "#9dbfe0"]
     assert len(bars) == 1
     left, right = (float(x) for x in re.findall(r"[ML]([0-9.]+)", bars[0]))

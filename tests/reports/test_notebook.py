@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from page_reader import read_page, texts_of
+from page_reader import columns_of, pictures_of, read_page, texts_of
 from page_records import HOSTILE
 
 import plltool
@@ -21,7 +21,6 @@ BINARY = {"a": "0101101001", "b": "0101101011", "c": "0111001000", "d": "1111001
 TREE = "((a:0.1,b:0.1):0.1,c:0.1,(d:0.1,e:0.1):0.1);"
 OTHER_TREE = "((a:0.1,c:0.1):0.1,b:0.1,(d:0.1,e:0.1):0.1);"
 DATES = {"a": 2001.0, "b": 2002.5, "c": 2000.0, "d": 2004.0, "e": 2003.0}
-SVG = "{http://www.w3.org/2000/svg}"
 QUICK = {"device": "numpy"}
 QUERIES = ">q\nACGTACGTAC\n>r\nTCGAACTACG\n"
 CPU = plltool.Hardware("numpy")
@@ -241,15 +240,7 @@ def test_the_bar_as_a_listener():
 
 def test_a_dated_tree_has_an_axis_of_years(folder):
     """As on its page: tips stand where their dates are."""
-    pictures = ElementTree.fromstring(make("date", folder)._repr_html_()).iter(f"{SVG}svg")
-    texts = {text.text: text for text in next(iter(pictures)).iter(f"{SVG}text")}
-    first, second = (float(texts[name].get("x")) for name in ("c", "d"))
-    assert second - first == pytest.approx((DATES["d"] - DATES["c"]) * _points_of_a_year(texts), rel=1e-3)
-
-
-def _points_of_a_year(texts):
-    ticks = sorted(
-        (float(own), float(text.get("x"))) for own, text in texts.items() if text.get("text-anchor") == "middle"
-    )
-    assert len(ticks) >= 2, "no axis"
-    return (ticks[-1][1] - ticks[0][1]) / (ticks[-1][0] - ticks[0][0])
+    across = columns_of(pictures_of(make("date", folder)._repr_html_())[0])
+    first, *_, last = sorted((text for text in across if text not in ROWS), key=float)
+    year = (across[last] - across[first]) / (float(last) - float(first))
+    assert across["d"] - across["c"] == pytest.approx((DATES["d"] - DATES["c"]) * year, rel=1e-3)

@@ -4,20 +4,15 @@ import json
 import math
 import random
 import re
-import xml.etree.ElementTree as ET
 
 import pytest
-from page_reader import read_page, texts_of
+from click.testing import CliRunner
+from page_reader import SVG, pictures_of, read_page, texts_of
 from page_records import HOSTILE, NAMES, TREE, quoted_tree, record_of_dates, record_of_search, record_of_supports, write
 
 import plltool
 from plltool.cli import main
 from plltool.reports.blocks import Table
-
-
-def svgs(html):
-    pictures = re.findall(r"<svg.*?</svg>", re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL), re.DOTALL)
-    return [ET.fromstring(text) for text in pictures]
 
 
 def test_every_section_and_its_numbers(prefix):
@@ -73,7 +68,7 @@ def test_dates(tmp_path):
     assert "dated with TreeTime 0.12.1 (Sagulenko, Puller & Neher 2018), using 5 sampling dates" in " ".join(
         made.text.split()
     )
-    plot = next(svg for svg in svgs(made.html) if "Root-to-tip" in "".join(svg.itertext()))
+    plot = next(svg for svg in pictures_of(made.html) if "Root-to-tip" in "".join(svg.itertext()))
     dots = [element for element in plot.iter() if element.tag.endswith("circle")]
     assert [dot.find("{*}title").text.partition(",")[0] for dot in dots] == list(NAMES)
     across = [float(dot.get("cx")) for dot in dots]
@@ -116,9 +111,9 @@ def test_the_page_is_well_formed(prefix):
     for name, given, _ in elements:
         assert given.get("aria-labelledby", ids[0]) in ids, name
     assert texts_of(elements, "h2") == texts_of(elements, "a")
-    found = svgs(html)
+    found = pictures_of(html)
     assert len(found) == 6  # the tree, rates, the trace, two histograms, the convergence of the bootstrap
-    names = [text.text for text in found[0].iter("{http://www.w3.org/2000/svg}text")]
+    names = [text.text for text in found[0].iter(f"{SVG}text")]
     assert sorted(name for name in names if name in NAMES) == sorted(NAMES)
 
 
@@ -197,7 +192,7 @@ def test_large_trees_are_collapsed(tmp_path):
     write(tmp_path / "x.json", record_of_search(names, f"({','.join(parts)});"))
     report = plltool.report(tmp_path / "x")
     assert len(report.html.encode()) < 300_000  # under 1 MB with every name several times
-    texts = [text.text for text in svgs(report.html)[0].iter("{http://www.w3.org/2000/svg}text")]
+    texts = [text.text for text in pictures_of(report.html)[0].iter(f"{SVG}text")]
     rows = [text for text in texts if "taxon" in text]
     assert 190 <= len(rows) <= 200
     sizes = [int(found[1]) if (found := re.match(r"\[(\d+) taxa", row)) else 1 for row in rows]
@@ -264,14 +259,11 @@ def test_the_report_of_a_real_search(data_dir, tmp_path):
     """Parts, a choice of the model and a search with several climbs: the same report from the command again."""
     options = ("--device", "numpy", "--workers", "1", "--effort", "fast", "--prefix", str(tmp_path / "run"))
     given = ("--model", str(data_dir / "primates.part"), "--supports", "abayes")
-    with pytest.raises(SystemExit) as end:
-        main(["search", str(data_dir / "primates.phy"), *options, *given], prog_name="plltool")
-    assert end.value.code == 0
+    done = CliRunner().invoke(main, ["search", str(data_dir / "primates.phy"), *options, *given], prog_name="plltool")
+    assert done.exit_code == 0
     first = [(tmp_path / f"run.{ending}").read_bytes() for ending in ("html", "txt")]
     assert b"Tree length in each part" in first[0]
-    with pytest.raises(SystemExit) as end:
-        main(["report", str(tmp_path / "run")], prog_name="plltool")
-    assert end.value.code == 0
+    assert CliRunner().invoke(main, ["report", str(tmp_path / "run")], prog_name="plltool").exit_code == 0
     assert [(tmp_path / f"run.{ending}").read_bytes() for ending in ("html", "txt")] == first
 
 

@@ -1,11 +1,10 @@
 """What a report says of samples of a posterior distribution, and what stands where in its plots."""
 
 import re
-import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
-from page_reader import read_page, texts_of
+from page_reader import pictures_of, read_page, texts_of
 from page_records import HOSTILE, NAMES, record_of_samples, record_of_search, write
 
 import plltool
@@ -21,11 +20,7 @@ def make(tmp_path):
 
 
 def plot_of(html, title):
-    for text in re.findall(r"<svg.*?</svg>", re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL), re.DOTALL):
-        picture = ET.fromstring(text)
-        if picture.find("{*}title").text == title:
-            return picture
-    return None
+    return next((own for own in pictures_of(html) if own.find("{*}title").text == title), None)
 
 
 def test_all_that_was_run_and_found(make):
