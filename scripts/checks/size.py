@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-LIMITS = {"plltool": 49_135, "tests": 45_348, "scripts": 8_885}
+LIMITS = {"plltool": 49_135, "tests": 45_224, "scripts": 8_885}
 
 
 def count_lines(folder: Path) -> int:
