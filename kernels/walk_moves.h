@@ -9,9 +9,10 @@
 #define ROOT 0          /* the tip that trees hang from */
 
 typedef struct {
-    __global int *parent, *left, *right, *slot_side, *place_side, *order;
+    __global int *parent, *left, *right, *slot_side, *place_side, *keys, *order;
     __global double *lengths;           /* [set][side][node]: parts share a set, or each has its own */
     __global double *words;
+    const __global double *split_weights;
     int n_taxa, n_nodes, n_sets, first_slot;    /* the slots of inner node u are first_slot + 2 u and the next one */
     double least_length, largest_length;
     double prior;                       /* the logarithm of the prior density of the present lengths, up to a constant */
@@ -146,14 +147,29 @@ INLINE double multiply_tree(Walker *w, double step)
     return factor * (w->n_nodes - 1);
 }
 
+/* The weight of the split of an inner node; 0 for the top, which has none. */
+INLINE double split_weight(const Walker *w, int node)
+{
+    return node == w->left[ROOT] ? 0.0 : w->split_weights[w->keys[node]];
+}
+
 INLINE double interchange(Walker *w)
 {
-    const int lower = draw_below_top(w, w->n_taxa), below = draw(w) < 0.5 ? w->left[lower] : w->right[lower];
+    double whole = 0.0, sum = 0.0;
+    for (int node = w->n_taxa; node < w->n_nodes; node++)
+        whole += split_weight(w, node);
+    const double drawn = draw(w) * whole;
+    int lower = w->n_taxa - 1;
+    while (sum <= drawn)
+        sum += split_weight(w, ++lower);
+    const int below = draw(w) < 0.5 ? w->left[lower] : w->right[lower];
     const int upper = w->parent[lower], beside = sibling(w, lower);
+    const double old = w->split_weights[w->keys[lower]];
+    const double new = w->split_weights[w->keys[lower] ^ w->keys[below] ^ w->keys[beside]];
     replace_child(w, lower, below, beside);
     replace_child(w, upper, beside, below);
     note_stale(w, lower);
-    return 0.0;
+    return log(new * whole / (old * (whole - old + new)));
 }
 
 INLINE double extend(Walker *w, double extension)

@@ -7,6 +7,7 @@
  *   trees   int [walker][WALK_ROWS][node], see WalkRow in plltool/engine/contract.py
  *   walkers double [walker][WALK_WORDS], see WalkWord
  *   seeds   ulong [walker]
+ *   split_weights double [table][N_SPLIT_KEYS], see `SplitWeights` in topology_moves.py; as many walkers have each table
  *   walk_lengths double [walker][set][side][node], of the branch above each node; its P matrix has the same place in each P set
  *   walk_program int [walker][n_taxa - 1][INSTRUCTION_WORDS], walk_tracks int [walker][TRACK_WORDS]: room for what a walker asks
  */
@@ -192,8 +193,13 @@ INLINE void make_move(Walker *w)
         copy_tree(w, WALK_PARENT, WALK_OLD_PARENT);
     const double ratio = propose(w, kind);
     w->words[WALK_TRIED + kind] += 1.0;
-    if (w->is_possible && accept(w, kind, ratio))
+    if (w->is_possible && accept(w, kind, ratio)) {
+        for (int k = 0; kind >= INTERCHANGE && k < w->n_made; k++) {
+            const int node = w->order[k];
+            w->keys[node] = w->keys[w->left[node]] ^ w->keys[w->right[node]];
+        }
         return;
+    }
     undo(w);
     if (kind >= INTERCHANGE)
         copy_tree(w, WALK_OLD_PARENT, WALK_PARENT);
@@ -214,6 +220,7 @@ __kernel void walk(
     __global int *trees,
     __global double *walkers,
     const __global ulong *seeds,
+    const __global double *split_weights,
     __global int *walk_program,
     __global int *walk_tracks,
     const __global int *spans,
@@ -223,6 +230,7 @@ __kernel void walk(
     __global int *bad_pattern,
     const int n_steps_walked,
     const int n_walkers,
+    const int n_split_tables,
     const int walker_slots,                 /* of each walker */
     const int n_spans,
     const int n_groups,
@@ -247,6 +255,8 @@ __kernel void walk(
             .right = rows + WALK_RIGHT * n_nodes,
             .slot_side = rows + WALK_SLOT_SIDE * n_nodes,
             .place_side = rows + WALK_PLACE_SIDE * n_nodes,
+            .keys = rows + WALK_KEY * n_nodes,
+            .split_weights = split_weights + own / (n_walkers / n_split_tables) * N_SPLIT_KEYS,
             .order = rows + WALK_ORDER * n_nodes,
             .lengths = walk_lengths + (size_t)own * n_length_sets * 2 * n_nodes,
             .words = words,

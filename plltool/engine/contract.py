@@ -92,10 +92,11 @@ class WalkRow:
     """The rows of a walker's tree, see `kernels/walks.cl`; columns are nodes.
 
     PARENT, LEFT and RIGHT are those of `plltool.analyses.sampling.tree`. SLOT_SIDE says which of its two slots has the
-    CLA below an inner node, PLACE_SIDE which of two places has the length of the branch above. The others are room.
+    CLA below an inner node, PLACE_SIDE which of two places has the length of the branch above, KEY stands for the taxa
+    below, see `SplitWeights`. The others are room.
     """
 
-    PARENT, LEFT, RIGHT, OLD_PARENT, OLD_LEFT, OLD_RIGHT, SLOT_SIDE, PLACE_SIDE, ORDER = range(9)
+    PARENT, LEFT, RIGHT, OLD_PARENT, OLD_LEFT, OLD_RIGHT, SLOT_SIDE, PLACE_SIDE, KEY, ORDER = range(10)
 
 
 class WalkMove:
@@ -122,6 +123,7 @@ class WalkWord:
 
 
 WALK_ROWS, WALK_WORDS = WalkRow.ORDER + 1, WalkWord.ACCEPTED + N_WALK_MOVES
+N_SPLIT_KEYS = 4096  # a power of 2
 ONES = -(2**31)  # the operand of a query that is 1 everywhere
 
 
@@ -138,7 +140,12 @@ INSTRUCTION_WORDS, SPAN_WORDS, TRACK_WORDS, STEP_WORDS, QUERY_WORDS = (len(words
 def macros() -> dict[str, int]:
     """The numbers above by the names that the kernels use: NEWVIEW, SPAN_WORDS, SPAN_N_TILES, ..."""
     values = OPCODES | _numbers(Step) | _numbers(Combination) | _numbers(WalkMove)
-    values |= {"N_WALK_MOVES": N_WALK_MOVES, "WALK_ROWS": WALK_ROWS, "WALK_WORDS": WALK_WORDS}
+    values |= {
+        "N_WALK_MOVES": N_WALK_MOVES,
+        "N_SPLIT_KEYS": N_SPLIT_KEYS,
+        "WALK_ROWS": WALK_ROWS,
+        "WALK_WORDS": WALK_WORDS,
+    }
     values |= {f"WALK_{name}": number for name, number in (_numbers(WalkRow) | _numbers(WalkWord)).items()}
     for record, words in RECORDS.items():
         values[f"{record}_WORDS"] = len(words)

@@ -98,6 +98,7 @@ class Walkers(NamedTuple):
     lengths: FloatArray  # float64 (n_walkers, n_sets, 2, n_nodes) by sides in `trees`; parts share a set, or none do
     numbers: FloatArray  # float64 (n_walkers, WALK_WORDS)
     seeds: npt.NDArray[np.uint64]  # (n_walkers,)
+    split_weights: FloatArray  # float64 (n_tables, N_SPLIT_KEYS), each of as many walkers, one after another
 
 
 class Requests(ABC):

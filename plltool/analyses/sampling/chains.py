@@ -30,11 +30,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from plltool.analyses.sampling.joint_moves import Learnt, LearntMove
 from plltool.analyses.sampling.likelihoods import Likelihoods
-from plltool.analyses.sampling.moves import Move
+from plltool.analyses.sampling.moves import Learnt, LearntMove, Move
 from plltool.analyses.sampling.state import Proposal, State, StateSpace
-from plltool.analyses.sampling.topology_moves import Extension
+from plltool.analyses.sampling.topology_moves import Extension, SplitWeights
 from plltool.analyses.sampling.walks import find_steps, of_steps
 from plltool.arrays import IndexArray
 from plltool.codec import saved
@@ -65,7 +64,7 @@ class RunState:
     swaps_accepted: IndexArray
     # what each chain's state is made of, see `StateSpace.point`, as it was saved; none while the chains go on
     points: list[tuple[Any, ...]]
-    directions: Learnt | None  # of all moves of the run that learn them, if it has any
+    learnt: list[Learnt]  # what moves of the run have learnt
     schedule: np.random.Generator  # draws the kinds of moves, for all runs
     rng: np.random.Generator  # draws all else
 
@@ -135,7 +134,7 @@ class Chains:
     ):
         n = self.n_chains = len(states) // len(rngs)
         self._moves = list(zip(*moves, strict=True))  # by kind and run
-        self._joint = [[move for move in own if isinstance(move, LearntMove)] for own in moves]
+        self._learners = list(map(_find_learners, moves))  # of each run, moves that share what they learn
         self._likelihoods, self._tuning = likelihoods, tuning
         self.space = moves[0][0].space
         self._steps_of_walks = find_steps(moves[0])  # by the numbers of their moves
@@ -153,11 +152,11 @@ class Chains:
                 swaps_tried=np.zeros((n, n), dtype=np.intp),
                 swaps_accepted=np.zeros((n, n), dtype=np.intp),
                 points=[],
-                directions=joint[0].directions if joint else None,
+                learnt=[first.learnt for first, *_ in learners],
                 schedule=schedule,
                 rng=rng,
             )
-            for own, joint, rng in zip(moves, self._joint, rngs, strict=True)
+            for own, learners, rng in zip(moves, self._learners, rngs, strict=True)
         ]
         self.states = likelihoods.begin(states)
 
@@ -170,10 +169,10 @@ class Chains:
         """Go on, bit for bit, where the runs were saved, perhaps by other chains."""
         schedule = copy.deepcopy(runs[0].schedule)
         self.runs = [replace(copy.deepcopy(replace(own, points=[])), schedule=schedule) for own in runs]
-        for own, joint in zip(self.runs, self._joint, strict=True):
-            for move in joint:
-                assert own.directions is not None, "joint moves have them"
-                move.directions = own.directions
+        for own, learners in zip(self.runs, self._learners, strict=True):
+            for learnt, sharing in zip(own.learnt, learners, strict=True):
+                for move in sharing:
+                    move.learnt = learnt
         self.states = self._likelihoods.begin([space.at(point) for own in runs for point in own.points])
 
     def _states_of(self, run: int) -> list[State]:
@@ -210,10 +209,11 @@ class Chains:
         for run, own in enumerate(self.runs):
             own.generation += 1
             states = self._states_of(run)
-            if own.directions is not None and own.generation % LEARN_EVERY == 0 and own.generation < self._tuning:
-                own.directions.learn(map(self._joint[run][0].point, states))
-            if own.directions is not None and own.generation == self._tuning // 2:
-                own.directions.forget()
+            for learnt, (first, *_) in zip(own.learnt, self._learners[run], strict=True):
+                if own.generation % LEARN_EVERY == 0 and own.generation < self._tuning:
+                    learnt.learn(map(first.point, states))
+                if own.generation == self._tuning // 2:
+                    learnt.forget()
             for _ in range(self.n_chains if self.n_chains > 1 else 0):
                 i, j = target.draw_pair(own.ranks, own.rng)
                 low, high = sorted((own.ranks[i], own.ranks[j]))
@@ -243,7 +243,8 @@ class Chains:
         of_steps(numbers, WalkWord.BOUND)[:] = np.cumsum(weights)
         powers = [self._target.powers(own.heats[rank]) for own, rank in turns]
         numbers[:, [WalkWord.LNL_POWER, WalkWord.PRIOR_POWER]] = powers
-        self.states = self._likelihoods.walk(self.states, numbers, seeds)
+        splits = [own for run in self.runs for own in run.learnt if isinstance(own, SplitWeights)]
+        self.states = self._likelihoods.walk(self.states, numbers, seeds, splits)
         counted = WalkWord.TRIED, WalkWord.ACCEPTED, WalkWord.PROBABILITY
         counts = [of_steps(numbers, word).tolist() for word in counted]
         for (own, rank), tried, accepted, probability in zip(turns, *counts, strict=True):
@@ -314,6 +315,14 @@ class Chains:
             own.accepted[number, rank] += accepted
         self._tune(own, number, rank, probability - move.target)
         return accepted
+
+
+def _find_learners(moves: Sequence[Move]) -> list[list[LearntMove]]:
+    found: dict[int, list[LearntMove]] = {}
+    for move in moves:
+        if isinstance(move, LearntMove):
+            found.setdefault(id(move.learnt), []).append(move)
+    return list(found.values())
 
 
 def _guide(run: RunState, rank: int) -> float:

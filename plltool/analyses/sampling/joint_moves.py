@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from plltool.analyses.sampling.moves import Move, divide_step
+from plltool.analyses.sampling.moves import Learnt, LearntMove, divide_step
 from plltool.analyses.sampling.parameters import ALPHA, FACTORS, PART_RATES, PINV, RATES, SHARES, Parameter, Value
 from plltool.analyses.sampling.priors import Dirichlet
 from plltool.analyses.sampling.state import ALL_NODES, Proposal, Question, QuestionProgram, State, StateSpace
@@ -89,18 +87,6 @@ FIRST_STATES = 200  # before the covariance is used; until then it is a small mu
 FIRST_DEVIATION = 0.05
 
 
-class Learnt(ABC):
-    """What the chains of a run learn together while steps are tuned."""
-
-    @abstractmethod
-    def learn(self, points: Iterable[Any]) -> None:
-        """Take some points into account."""
-
-    @abstractmethod
-    def forget(self) -> None:
-        """Leave out the states so far, on the way from where chains began."""
-
-
 @saved()
 @dataclass(eq=False)
 class Directions(Learnt):
@@ -134,17 +120,6 @@ class Directions(Learnt):
         self.n_states, self.sums, self.products = 0, 0.0 * self.sums, 0.0 * self.products
 
 
-@dataclass(eq=False)
-class LearntMove(Move):
-    """A move along directions that states have shown."""
-
-    directions: Learnt
-
-    @abstractmethod
-    def point(self, state: State) -> Any:
-        """What is learnt from a state."""
-
-
 class JointMove(LearntMove):
     """A move of all coordinates z (`point`); the length of the tree multiplies all K branches.
 
@@ -153,7 +128,7 @@ class JointMove(LearntMove):
     at z; relative lengths do not change.
     """
 
-    directions: Directions
+    learnt: Directions
 
     def point(self, state: State) -> FloatArray:
         """(n,) the coordinates of a state: its parameters', and the logarithm of the length of each part's tree."""
@@ -192,7 +167,7 @@ class JointDraw(JointMove):
     """
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
-        mean, factor = self.directions.mean, self.directions.factor
+        mean, factor = self.learnt.mean, self.learnt.factor
         noise = rng.standard_normal(len(factor))
         if mean is None:
             return self.changed(state, step * (factor @ noise))
@@ -220,7 +195,7 @@ class JointLangevin(JointMove):
         return CoordinateSlopes(self.space)
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
-        factor, (_, added) = self.directions.factor, divide_step(step)
+        factor, (_, added) = self.learnt.factor, divide_step(step)
         noise = rng.standard_normal(len(factor))
         proposal = self.changed(state, added * (factor @ (self._drift(state, step, heat) + noise)))
         if proposal is None:
@@ -230,13 +205,13 @@ class JointLangevin(JointMove):
 
     def log_ratio(self, old: State, proposal: Proposal, new: State, step: float, heat: float) -> float:
         change = self.point(new) - self.point(old)
-        noise = -np.linalg.solve(self.directions.factor, change) / divide_step(step)[1] - self._drift(new, step, heat)
+        noise = -np.linalg.solve(self.learnt.factor, change) / divide_step(step)[1] - self._drift(new, step, heat)
         return proposal.log_ratio - float(noise @ noise) / 2.0
 
     def _drift(self, state: State, step: float, heat: float) -> FloatArray:
         """(n,) the mean of the step, in standard deviations of its random part."""
         kept, added = divide_step(step)
-        drift = (1.0 - kept) / added * (self.slopes(state, heat) @ self.directions.factor)
+        drift = (1.0 - kept) / added * (self.slopes(state, heat) @ self.learnt.factor)
         size = math.sqrt(drift @ drift)
         return drift if size <= LARGEST_DRIFT else drift * (LARGEST_DRIFT / size)
 

@@ -23,6 +23,7 @@ from plltool.analyses.sampling.state import (
     StateSpace,
     sampling_slots,
 )
+from plltool.analyses.sampling.topology_moves import SplitWeights
 from plltool.analyses.sampling.tree import ROOT
 from plltool.analyses.sampling.walks import begin_walks, end_walk
 from plltool.arrays import FloatArray
@@ -59,7 +60,9 @@ class Likelihoods:
 
     walk_steps = 0  # how many moves of each chain are worth a walk, see `plltool.analyses.sampling.walks`; 0: none are
 
-    def walk(self, states: Sequence[State], numbers: FloatArray, seeds: list[int]) -> list[State]:
+    def walk(
+        self, states: Sequence[State], numbers: FloatArray, seeds: list[int], splits: Sequence[SplitWeights]
+    ) -> list[State]:
         """Where all chains have gone to by `walk_steps` moves; `numbers`, of `Walkers`, say which, and count them."""
         raise AssertionError("there are no walks")
 
@@ -117,8 +120,10 @@ class EngineLikelihoods(Likelihoods):
     def accept(self, chain: int) -> None:
         self._sides[chain] = self._asked[chain]
 
-    def walk(self, states: Sequence[State], numbers: FloatArray, seeds: list[int]) -> list[State]:
-        walkers = begin_walks(states, self._sides, self._space.length_prior, numbers, seeds)
+    def walk(
+        self, states: Sequence[State], numbers: FloatArray, seeds: list[int], splits: Sequence[SplitWeights]
+    ) -> list[State]:
+        walkers = begin_walks(states, self._sides, self._space.length_prior, numbers, seeds, splits)
         n_slots = sampling_slots(len(self._space.names), 1)
         self._engine.walk(walkers, [state.packed for state in states], n_slots, self.walk_steps)
         ends = [end_walk(walkers, chain, self._space, state) for chain, state in enumerate(states)]

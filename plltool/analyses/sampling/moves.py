@@ -8,7 +8,7 @@ Hastings ratio. Each class below derives its own.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -75,6 +75,29 @@ class Move(ABC):
     def log_ratio(self, old: State, proposal: Proposal, new: State, step: float, heat: float) -> float:
         """The logarithm of the Hastings ratio, once the likelihood and the surroundings of the new state are known."""
         return proposal.log_ratio
+
+
+class Learnt(ABC):
+    """What the chains of a run learn together while steps are tuned."""
+
+    @abstractmethod
+    def learn(self, points: Iterable[Any]) -> None:
+        """Take some points into account."""
+
+    @abstractmethod
+    def forget(self) -> None:
+        """Leave out the states so far, on the way from where chains began."""
+
+
+@dataclass(eq=False)
+class LearntMove(Move):
+    """A move by what states have shown."""
+
+    learnt: Learnt
+
+    @abstractmethod
+    def point(self, state: State) -> Any:
+        """What is learnt from a state."""
 
 
 def make_group(group: str, space: StateSpace, *more: Any, factor: float = 1.0) -> list[Move]:

@@ -24,7 +24,7 @@ from plltool.analyses.sampling.state import Sample, StateSpace, sampling_slots
 from plltool.analyses.sampling.time_mass import UsualTimes
 from plltool.analyses.sampling.time_moves import TimeNumberMove
 from plltool.analyses.sampling.time_state import TimeSpace
-from plltool.analyses.sampling.topology_moves import FitchSets
+from plltool.analyses.sampling.topology_moves import FitchSets, SplitWeights
 from plltool.analyses.sampling.tree import Topology
 from plltool.engine.requests import Counters, Holder, work_of
 from plltool.engine.storage import Slots
@@ -61,7 +61,8 @@ def make_moves(space: StateSpace, parts: Sequence[Patterns], prior_only: bool = 
         return [*make_time_moves(space, n_sites), *of_values]
     made = make_group("lengths", space)
     if len(space.names) > 3:
-        made += [*make_group("topology", space), *make_group("parsimony", space, FitchSets(parts))]
+        made += [*make_group("splits", space, SplitWeights.of_taxa(len(space.names))), *make_group("topology", space)]
+        made += make_group("parsimony", space, FitchSets(parts))
     made += of_values
     if space.parameters:
         directions = Directions.of_size(space.n_coordinates)

@@ -22,7 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plltool.analyses.sampling.joint_moves import FIRST_DEVIATION, Learnt
+from plltool.analyses.sampling.joint_moves import FIRST_DEVIATION
+from plltool.analyses.sampling.moves import Learnt
 from plltool.analyses.sampling.time_state import TimeSpace
 from plltool.analyses.sampling.tree import TimePoint, height_slopes
 from plltool.arrays import FloatArray

@@ -34,7 +34,7 @@ class HamiltonianStep(LearntMove):
     """
 
     space: TimeSpace
-    directions: UsualTimes
+    learnt: UsualTimes
     legs = 6
 
     def ask(self, state: State, rng: np.random.Generator) -> Slopes:
@@ -50,7 +50,7 @@ class HamiltonianStep(LearntMove):
         size = step * float(rng.uniform(0.8, 1.2))
         momentum = rng.standard_normal(self.space.n_coordinates)
         log_ratio = float(momentum @ momentum) / 2.0 - self.space.log_jacobian(time_of(state))
-        factor = self.directions.factor(self.space, time_of(state)) / math.sqrt(heat)
+        factor = self.learnt.factor(self.space, time_of(state)) / math.sqrt(heat)
         return self._go(state, momentum + size / 2.0 * self._force(state, heat, factor), size, factor, log_ratio)
 
     @np.errstate(all="ignore")

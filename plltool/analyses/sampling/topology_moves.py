@@ -6,17 +6,20 @@ Branches keep their lengths, or a graft divides them in a ratio that is there, s
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
 from plltool.alignment.patterns import Patterns
-from plltool.analyses.sampling.moves import Move
+from plltool.analyses.sampling.moves import Learnt, LearntMove, Move
 from plltool.analyses.sampling.state import Proposal, Question, QuestionProgram, State
 from plltool.analyses.sampling.tree import ROOT, Topology, draw_below_top, interchange, prune, regraft
 from plltool.arrays import FloatArray
-from plltool.engine.contract import Opcode
+from plltool.codec import saved
+from plltool.engine.contract import N_SPLIT_KEYS, Opcode
 from plltool.tree_search.parsimony import (
     PlaneArray,
     bit_slice,
@@ -29,20 +32,75 @@ from plltool.tree_search.parsimony import (
 EXTENSION = 0.5  # probability that a subtree moves on by another branch; MrBayes' default
 
 
-class Interchange(Move):
-    """A nearest-neighbour interchange: exchanges a subtree on one side of an inner branch with one on the other side.
+LEAST_WEIGHT = 0.1  # of a split that all states have
+FIRST_STATES = 50  # before weights differ
 
-    The branch, one of n - 3, and the subtree below it, one of two, are drawn uniformly; the subtree changes places with
-    the one beside the branch. Exchanging the same two again leads back, and has the same probability. The Hastings
-    ratio is 1.
+
+@saved()
+@dataclass(eq=False)
+class SplitWeights(Learnt):
+    """Weights of splits, the smaller the more states have them, which the chains of a run learn together.
+
+    Interchanges at splits that nearly all trees have are hardly ever accepted, so that it is better to try others
+    (adaptive proposals by the frequencies of splits: Meyer 2021). A split has a key, the exclusive or of those of the
+    taxa below its node, and the weight of its key. Some splits may have the same key by chance.
     """
 
+    tips: list[int]  # (n_taxa,) the keys of the taxa
+    n_states: int  # learnt from
+    counts: FloatArray  # (N_SPLIT_KEYS,) the number of these with a split of each key
+    weights: FloatArray  # (N_SPLIT_KEYS,)
+
+    @classmethod
+    def of_taxa(cls, n: int) -> SplitWeights:
+        """With which a run begins: all splits have the same weight."""
+        tips = np.random.default_rng(n).integers(N_SPLIT_KEYS, size=n)
+        return cls(tips.tolist(), 0, np.zeros(N_SPLIT_KEYS), np.ones(N_SPLIT_KEYS))
+
+    def keys(self, topology: Topology) -> list[int]:
+        """(n_nodes,) the key of the taxa below each node."""
+        keys = self.tips + [0] * (topology.n_taxa - 2)
+        for node in topology.postorder():
+            keys[node] = keys[topology.left[node]] ^ keys[topology.right[node]]
+        return keys
+
+    def learn(self, points: Iterable[Topology]) -> None:
+        for topology in points:
+            self.n_states += 1
+            self.counts[self.keys(topology)[topology.n_taxa :]] += 1.0  # once if it has several splits of a key
+        if self.n_states >= FIRST_STATES:
+            self.weights = LEAST_WEIGHT + 1.0 - self.counts / self.n_states
+
+    def forget(self) -> None:
+        self.n_states, self.counts = 0, np.zeros(N_SPLIT_KEYS)
+
+
+class Interchange(LearntMove):
+    """A nearest-neighbour interchange: exchanges a subtree on one side of an inner branch with one on the other side.
+
+    The branch, one of n - 3, is drawn with the probability w / W, the weight of its split over the sum of all, and the
+    subtree below it, one of two, uniformly; the subtree changes places with the one beside the branch. No other split
+    changes, and exchanging the same two again leads back. With w' and W' of the new tree, the Hastings ratio is
+    (w' / W') / (w / W).
+    """
+
+    learnt: SplitWeights
+
+    def point(self, state: State) -> Topology:
+        return state.topology
+
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
-        old = state.topology
-        lower = draw_below_top(old, old.n_taxa, rng)
+        old, weights = state.topology, self.learnt.weights
+        keys = self.learnt.keys(old)
+        nodes = [node for node in range(old.n_taxa, old.n_nodes) if node != old.top]
+        *_, whole = sums = list(accumulate(weights[[keys[node] for node in nodes]].tolist()))
+        lower = nodes[bisect_right(sums, rng.random() * whole)]
         below = old.left[lower] if rng.random() < 0.5 else old.right[lower]
+        key = keys[lower] ^ keys[below] ^ keys[old.sibling(lower)]
+        before, after = weights[[keys[lower], key]].tolist()
+        log_ratio = math.log(after * whole / (before * (whole - before + after)))
         new = self.space.moved(state, interchange(old, lower, below), state.lengths)
-        return Proposal(new, 0.0, (lower,))
+        return Proposal(new, log_ratio, (lower,))
 
 
 def stale_after(topology: Topology, node: int) -> tuple[int, ...]:

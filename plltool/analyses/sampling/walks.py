@@ -15,11 +15,11 @@ import numpy as np
 from plltool.analyses.sampling.moves import BranchMultiplier, Move, NodeSlider, TreeMultiplier
 from plltool.analyses.sampling.priors import LengthPrior
 from plltool.analyses.sampling.state import State, StateSpace
-from plltool.analyses.sampling.topology_moves import Extension, Interchange
+from plltool.analyses.sampling.topology_moves import Extension, Interchange, SplitWeights
 from plltool.analyses.sampling.tree import Topology
 from plltool.arrays import FloatArray
 from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
-from plltool.engine.contract import N_WALK_MOVES, WALK_ROWS, WalkRow, WalkWord
+from plltool.engine.contract import N_SPLIT_KEYS, N_WALK_MOVES, WALK_ROWS, WalkRow, WalkWord
 from plltool.engine.requests import Walkers
 
 STEPS = BranchMultiplier, NodeSlider, TreeMultiplier, Interchange, Extension  # in the order of `WalkMove`
@@ -32,13 +32,22 @@ def find_steps(moves: Sequence[Move]) -> list[int | None]:
 
 
 def begin_walks(
-    states: Sequence[State], sides: Sequence[Sequence[int]], prior: LengthPrior, numbers: FloatArray, seeds: list[int]
+    states: Sequence[State],
+    sides: Sequence[Sequence[int]],
+    prior: LengthPrior,
+    numbers: FloatArray,
+    seeds: list[int],
+    splits: Sequence[SplitWeights],
 ) -> Walkers:
     """Walkers at these states; `sides` say which of two slots has the CLA of each inner node."""
     n_taxa, n_nodes = states[0].topology.n_taxa, states[0].topology.n_nodes
     trees = np.zeros((len(states), WALK_ROWS, n_nodes), dtype=np.int32)
     trees[:, :3] = [(own.topology.parent, own.topology.left, own.topology.right) for own in states]
     trees[:, WalkRow.SLOT_SIDE, n_taxa:] = sides
+    if splits:
+        each = len(states) // len(splits)
+        trees[:, WalkRow.KEY] = [splits[k // each].keys(own.topology) for k, own in enumerate(states)]
+    tables = np.stack([own.weights for own in splits]) if splits else np.zeros((1, N_SPLIT_KEYS))
     lengths = np.zeros((len(states), len(states[0].by_part), 2, n_nodes))
     lengths[:, :, 0] = [own.by_part for own in states]
     numbers[:, WalkWord.LNL] = [own.lnl for own in states]
@@ -46,7 +55,7 @@ def begin_walks(
     numbers[:, WalkWord.TIP_POWER], numbers[:, WalkWord.INNER_POWER], numbers[:, WalkWord.TREE_POWER] = powers
     numbers[:, WalkWord.RATE] = prior.rate
     numbers[:, WalkWord.LEAST_LENGTH], numbers[:, WalkWord.LARGEST_LENGTH] = MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH
-    return Walkers(trees, lengths, numbers, np.array(seeds, dtype=np.uint64))
+    return Walkers(trees, lengths, numbers, np.array(seeds, dtype=np.uint64), tables)
 
 
 def end_walk(walkers: Walkers, number: int, space: StateSpace, state: State) -> tuple[State, list[int]]:

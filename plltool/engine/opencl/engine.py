@@ -339,6 +339,7 @@ class OpenCLEngine(Engine):
             "n_places": 2 * n_nodes,
             "n_tree_nodes": n_nodes,
             "n_walkers": n_walkers,
+            "n_split_tables": len(walkers.split_weights),
             "n_length_sets": walkers.lengths.shape[1],
             "n_walk_instructions": n_walkers * (layout.n_taxa - 1),
             "n_steps_walked": n_steps,
@@ -354,6 +355,7 @@ class OpenCLEngine(Engine):
         trees, lengths = walkers.trees, walkers.lengths.reshape(*walkers.lengths.shape[:2], -1)
         changed: dict[str, npt.NDArray[Any]] = {"trees": trees, "walkers": walkers.numbers, "walk_lengths": lengths}
         sent: dict[str, npt.NDArray[Any]] = {"spans": chunk.spans, "at_tips": at_tips, "seeds": walkers.seeds}
+        sent["split_weights"] = walkers.split_weights
         with self._driver_errors():
             self._use_models(models)
             self._made = None

@@ -44,7 +44,7 @@ def test_what_is_saved_are_copies():
         assert bits(own) == before[run]
         after = chains.save(run)
         changed = {name for name in vars(own) if bits(getattr(own, name)) != bits(getattr(after, name))}
-        assert {"tried", "accepted", "swaps_tried", "steps", "rng", "schedule", "directions"} <= changed
+        assert {"tried", "accepted", "swaps_tried", "steps", "rng", "schedule", "learnt"} <= changed
 
 
 class Hill(Likelihoods):
@@ -97,7 +97,7 @@ def test_what_is_no_number_is_never_accepted():
 
 
 def test_where_chains_do_not_walk_moves_have_weights_of_their_own():
-    """A multiplier of a branch has 6 times 0.5, an NNI 5 times 1.6."""
+    """A multiplier of a branch has 6 times 0.5, an NNI 8 times 1."""
     space, rng = make_space(), np.random.default_rng(3)
     own = [move for move in make_moves(space, make_parts()) if isinstance(move, (BranchMultiplier, Interchange))]
     states = [draw_state(space, rng)]
@@ -129,7 +129,7 @@ def test_runs_do_the_same_whatever_advances_beside_them(monkeypatch):
     later.restore(half[2:], space)
     for run, found in ((1, go(alone, 200)[0]), (2, go(later, 50)[0])):
         assert bits(found) == bits(whole[run])
-    factors = [own.directions.factor for own in whole]
+    factors = [own.learnt[-1].factor for own in whole]
     assert len({factor.tobytes() for factor in factors}) == 3, "each has learnt from its own chains"
     assert not np.array_equal(factors[0], FIRST_DEVIATION * np.eye(len(factors[0])))
 

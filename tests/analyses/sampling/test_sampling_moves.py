@@ -25,6 +25,7 @@ from sampling.toys import (
     neighbour,
     numbers_of,
     topology_key,
+    uneven_weights,
 )
 from scipy import interpolate, special, stats
 
@@ -44,7 +45,15 @@ from plltool.analyses.sampling.moves import LengthLangevin, NodeSlider
 from plltool.analyses.sampling.priors import Exponential, GammaDirichlet
 from plltool.analyses.sampling.runs import make_moves
 from plltool.analyses.sampling.state import Proposal
-from plltool.analyses.sampling.topology_moves import COST, Extension, FitchSets, Interchange, ParsimonyRegraft, Regrafts
+from plltool.analyses.sampling.topology_moves import (
+    COST,
+    Extension,
+    FitchSets,
+    Interchange,
+    ParsimonyRegraft,
+    Regrafts,
+    SplitWeights,
+)
 from plltool.analyses.sampling.tree import ROOT
 
 # The largest of some 20 differences in 12 tests would be called significant once in 4,000 such suites; seeds are fixed.
@@ -90,8 +99,10 @@ def make_bold(move, states):
     """Larger steps, so that a wrong ratio shows."""
     move.step *= 4
     if isinstance(move, JointMove):
-        move.directions.learn(map(move.point, states))
+        move.learnt.learn(map(move.point, states))
         move.step = 0.5
+    if isinstance(move, Interchange):
+        move.learnt = uneven_weights()
     if isinstance(move, LengthLangevin):
         move.step = 1.2
 
@@ -144,8 +155,8 @@ def make_table(start, rng):
 @pytest.mark.parametrize(
     ("move", "n_chains", "generations"),
     [
-        (Interchange, 1, 30),
-        (Interchange, 3, 30),
+        (partial(Interchange, learnt=uneven_weights()), 1, 40),
+        (partial(Interchange, learnt=uneven_weights()), 3, 40),
         (partial(Extension, extension=0.8), 3, 30),  # of which the ratio is not always 1
         (InformedInterchange, 2, 10),
         (partial(InformedRegraft, radius=1), 2, 20),
@@ -170,6 +181,26 @@ def test_topologies_are_sampled_from_their_posterior(move, n_chains, generations
         chains.advance()
     counts = Counter(topology_key(chains.cold(run)) for run in range(n))
     assert stats.chisquare([counts[key] for key in table], n * expected).pvalue > 1e-3
+
+
+def test_weights_of_splits_are_by_the_share_of_states_that_have_them():
+    """After enough states; what was learnt stays in use when states are left out. By sets of taxa."""
+    space, rng = make_space(n_taxa=9), np.random.default_rng(4)
+    trees = [draw_topology(space, rng) for _ in range(60)]
+    learnt = SplitWeights.of_taxa(9)
+    learnt.learn(trees[:49])
+    assert set(learnt.weights) == {1.0}
+    learnt.learn(trees[49:])
+    learnt.forget()
+    sets = [{frozenset(tip for tip in range(9) if split >> tip & 1) for split in own.splits()[9:]} for own in trees]
+    keys = {split: int(np.bitwise_xor.reduce([learnt.tips[tip] for tip in split])) for own in sets for split in own}
+    assert len(set(keys.values())) > 0.9 * len(keys) > 50
+    for split in sets[0]:
+        share = np.mean([keys[split] in {keys[other] for other in own} for own in sets])
+        assert learnt.weights[keys[split]] == pytest.approx(1.1 - share)
+    assert sorted(learnt.keys(trees[0])[9:]) == sorted(keys[split] for split in sets[0])
+    learnt.learn(trees[:1])
+    assert learnt.n_states == 1
 
 
 @pytest.mark.parametrize("heat", [1.0, 0.4])
@@ -243,8 +274,8 @@ def test_joint_langevin_ratios_are_those_of_the_densities_of_steps(heat):
     kept = (1.0 + step**2) ** -0.5
     move = JointLangevin(space, 1.0, Directions.of_size(space.n_coordinates))
     likelihoods = OracleLikelihoods(space, rng)
-    move.directions.learn(map(move.point, draws(space, 400, rng)))
-    root, (old,) = move.directions.factor, likelihoods.begin(draws(space, 1, rng))
+    move.learnt.learn(map(move.point, draws(space, 400, rng)))
+    root, (old,) = move.learnt.factor, likelihoods.begin(draws(space, 1, rng))
     (old,) = likelihoods.ask([Proposal(old, 0.0, (), question=move.ask(old, rng))])
 
     def log_density(new, state):
@@ -267,8 +298,8 @@ def test_joint_draws_have_the_ratio_of_their_densities(heat):
     move, states = JointDraw(space, 1.0, Directions.of_size(space.n_coordinates)), draws(space, 400, rng)
     for mean in (None, np.mean([move.point(state) for state in states], axis=0)):
         if mean is not None:
-            move.directions.learn(map(move.point, states))
-        covariance = move.directions.factor @ move.directions.factor.T
+            move.learnt.learn(map(move.point, states))
+        covariance = move.learnt.factor @ move.learnt.factor.T
 
         def log_density(new, state, mean=mean, covariance=covariance):
             """Of the point of one state, as a proposal from the other, in shares, numbers and lengths."""

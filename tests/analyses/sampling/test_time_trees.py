@@ -29,6 +29,7 @@ from scipy import integrate, stats
 import plltool
 from plltool.analyses.sampling.chains import Chains, Heated
 from plltool.analyses.sampling.likelihoods import EngineLikelihoods, Likelihoods
+from plltool.analyses.sampling.moves import LearntMove
 from plltool.analyses.sampling.priors import Gamma, LogNormal, Normal
 from plltool.analyses.sampling.runs import make_time_moves
 from plltool.analyses.sampling.state import ALL_NODES, COLUMNS, Proposal, Slopes, sampling_slots
@@ -320,8 +321,8 @@ def test_moves_keep_the_prior(name):
     space, rng = make_time_space(tips, relaxed=relaxed), np.random.default_rng(2)
     move = next(move for move in make_time_moves(space) if move.name == name)
     states = [draw_state(space, rng) for _ in range(300)]
-    if hasattr(move, "directions"):
-        move.directions.learn(map(move.point, states))
+    if isinstance(move, LearntMove):
+        move.learnt.learn(map(move.point, states))
     move.step *= 2
     chains = Chains([[move]] * 300, Likelihoods(), states, Heated(0.1, 1), rng, [rng] * 300)
     for _ in range(25 // move.legs):
@@ -374,7 +375,7 @@ def test_trajectories_lead_back(relaxed, heat):
     space, rng = make_time_space(relaxed=relaxed), np.random.default_rng(4)
     move = next(move for move in make_time_moves(space) if "trajectory" in move.name)
     move.step = 0.2
-    move.directions.learn(move.point(draw_state(space, rng)) for _ in range(20))
+    move.learnt.learn(move.point(draw_state(space, rng)) for _ in range(20))
     begin, momentum = draw_state(space, rng), rng.standard_normal(space.n_coordinates)
     end, last, ratio = follow(move, Likelihoods(), begin, momentum, heat)
     back, first, inverse = follow(move, Likelihoods(), end, -last, heat)
@@ -432,15 +433,15 @@ def test_clades_that_are_not_known_have_usual_heights():
     rng = np.random.default_rng(7)
     space = make_time_space((0.0, 0.7, 0.2, 1.5, 0.0, 0.3, 2.0))
     move = next(move for move in make_time_moves(space) if "trajectory" in move.name)
-    move.directions.learn(move.point(draw_state(space, rng)) for _ in range(3))
+    move.learnt.learn(move.point(draw_state(space, rng)) for _ in range(3))
     seen = 0
     for _ in range(20):
         time = draw_state(space, rng).time
-        usual = move.directions.usual(space, time)
+        usual = move.learnt.usual(space, time)
         assert is_legal(time.rooted, usual.heights)
         assert usual.heights[:8] == time.heights[:8]
         splits, heights, tree = time.rooted.splits(), usual.heights, time.rooted
-        known = [node < 8 or splits[node] in move.directions.heights for node in range(tree.n_nodes)]
+        known = [node < 8 or splits[node] in move.learnt.heights for node in range(tree.n_nodes)]
         for node in range(8, tree.n_nodes):
             below = tree.left[node], tree.right[node]
             if not known[node] and all(known[child] for child in below):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers import make_alignment
 from sampling.test_sampling_moves import assert_prior, draws
-from sampling.toys import LENGTHS, PRIORS, draw_state
+from sampling.toys import LENGTHS, PRIORS, draw_state, uneven_weights
 
 from plltool.alignment.patterns import compress
 from plltool.alignment.states import DNA, PROTEIN
@@ -104,11 +104,14 @@ def walk_slowly(moves, likelihoods, chain, state, heats, steps, seed, n):
 def test_walks_are_those_of_the_moves(models, n_taxa, n_sites, lengths, powered, unlinked):
     """Chains of two runs with other heats; on numpy, move by move, with the same numbers."""
     space, parts = make_problem(models, n_taxa, n_sites, lengths, unlinked)
-    moves = [move for move in make_moves(space, parts) if type(move) in STEPS]
-    for move in moves:
-        if isinstance(move, Extension):
-            move.weight *= 3  # the longest code
-            move.extension = 0.7  # the ratio is not always 1
+    both = [[move for move in make_moves(space, parts) if type(move) in STEPS] for _ in range(2)]
+    for run, moves in enumerate(both):
+        for move in moves:
+            if isinstance(move, Interchange):
+                move.learnt = uneven_weights(n_taxa, run)
+            if isinstance(move, Extension):
+                move.weight *= 3  # the longest code
+                move.extension = 0.7  # the ratio is not always 1
     rng, n_chains, n_steps = np.random.default_rng(5), 4, 60
     starts = [draw_state(space, rng) for _ in range(n_chains)]
     slow_engine, slow = open_chains(space, parts, n_chains, "numpy")
@@ -118,7 +121,7 @@ def test_walks_are_those_of_the_moves(models, n_taxa, n_sites, lengths, powered,
         assert not slow_engine.can_walk
         target = Heated(0.5, 2, [1.0, 0.3] if powered else ())
         rngs = [np.random.default_rng(6), np.random.default_rng(7)]
-        chains = Chains([moves, moves], likelihoods, starts, target, np.random.default_rng(8), rngs)
+        chains = Chains(both, likelihoods, starts, target, np.random.default_rng(8), rngs)
         steps = [0.5 + 0.1 * k for k in range(len(moves))]
         for own in chains.runs:
             own.steps = [[step] * 2 for step in steps]
@@ -131,7 +134,7 @@ def test_walks_are_those_of_the_moves(models, n_taxa, n_sites, lengths, powered,
         chains._walk()
         expected, total = slow.begin(starts), 0
         for chain, (first, second) in enumerate(zip(*seeds, strict=True)):
-            heat = chains.runs[0].heats[chain % 2]
+            heat, moves = chains.runs[0].heats[chain % 2], both[chain // 2]
             heats = (heat, 1.0 if powered else heat)
             state, counts = walk_slowly(moves, slow, chain, expected[chain], heats, steps, first, n_steps)
             state, more = walk_slowly(moves, slow, chain, state, heats, steps, second, n_steps)

@@ -14,7 +14,7 @@ from plltool.analyses.sampling.likelihoods import Likelihoods
 from plltool.analyses.sampling.parameters import FACTORS, find_parameters
 from plltool.analyses.sampling.priors import Dirichlet, Exponential, Gamma, GammaDirichlet, LogNormal, Normal, Uniform
 from plltool.analyses.sampling.state import Known, StateSpace
-from plltool.analyses.sampling.topology_moves import Regrafts
+from plltool.analyses.sampling.topology_moves import Regrafts, SplitWeights
 from plltool.analyses.sampling.tree import from_tree, interchange
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
@@ -39,6 +39,13 @@ def make_parts(n_taxa=5, n_sites=12):
     drawn = np.random.default_rng(8).integers(0, 5, (n_taxa, n_sites))
     rows = ["".join("ACGTR"[state] for state in row) for row in drawn]
     return [compress(make_alignment([f"t{k}" for k in range(n_taxa)], rows, "toy"))]
+
+
+def uneven_weights(n_taxa=5, seed=0):
+    """Weights of splits as chains may have learnt them."""
+    found = SplitWeights.of_taxa(n_taxa)
+    found.weights = np.random.default_rng(seed).uniform(0.05, 1.0, len(found.weights))
+    return found
 
 
 def draw_number(prior, rng):
