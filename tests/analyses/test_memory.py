@@ -100,7 +100,7 @@ def test_the_record_counts_what_is_held_once_the_engine_is_closed(sequences):
     for result in (found, evaluate(sequences, found.tree, MODEL, device="opencl")):
         with Likelihood(sequences, found.tree, MODEL, device="opencl") as likelihood:
             clas = likelihood.engine.cla_bytes
-        assert result.counters["bytes_held"] <= result.counters["peak_bytes"] - clas
+        assert result.counters["bytes_held"] < min(clas, result.counters["peak_bytes"] - clas)
 
 
 def test_too_little(sequences):

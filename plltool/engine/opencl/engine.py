@@ -410,12 +410,12 @@ class OpenCLEngine(Engine):
     def _release_clas(self) -> None:
         with self._driver_errors():
             self._arrays.finish()
-            self.counters.hold(-sum(array.size for held in self._held for array in held.values()))
             self._free_clas()
 
     def _free_clas(self) -> None:
         for held in self._held:
             for array in held.values():
+                self.counters.hold(-array.size)
                 array.release()
         self._held, self._chunks = [], []
 
