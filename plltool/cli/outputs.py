@@ -9,8 +9,9 @@ import os
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from copy import copy
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, Self, TypeVar
 
 import click
 
@@ -51,11 +52,10 @@ class Outputs:
         self._written: set[Path] = set()
         self.resumes = False
 
-    def without(self, name: str) -> "Outputs":
+    def without(self, name: str) -> Self:
         """The same without the shared files of this name, which this run does not write and does not touch."""
-        kept = tuple(row for row in self._table if row not in SHARED[name])
-        other = Outputs(kept, None, self._redo, self._report)
-        other._prefix = self._prefix
+        other = copy(self)
+        other._table = tuple(row for row in self._table if row not in SHARED[name])
         return other
 
     def path(self, ending: str) -> Path:

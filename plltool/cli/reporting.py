@@ -146,10 +146,6 @@ class Reporter(logging.Handler):
         """What follows the present step, such as "supports"; empty if nothing does. A stage is met when it reports."""
         self._heartbeat.later = later
 
-    @property
-    def interrupted(self) -> bool:
-        return self._interrupted
-
     @contextmanager
     def interrupts_wait(self) -> Iterator[None]:
         """Let the first SIGINT end the search at the next progress event; the second one interrupts as usual.

@@ -18,7 +18,6 @@ from plltool.tree.rooted_nodes import RootedNodes
 
 STRONG = 0.95  # of the largest support: branches from here on are counted
 MEANS = read_table("terms.txt", "halves")  # by which halves of the replicates are compared
-CONVERGED = {True: ("yes", "good"), False: ("no", "bad")}
 _KINDS = read_table("supports.txt").items()  # meaning, unit, of what there is a number; name in a text, source
 SUPPORT_SOURCES = {kind: text.split(" | ")[3:] for kind, text in _KINDS if kind in SUPPORT_KINDS}
 TEST_SOURCES = read_table("terms.txt", "test")
@@ -65,10 +64,10 @@ def _describe_convergence(tests: Sequence[Record]) -> list[Content]:
         return []
     criterion = tests[0]["criterion"]
     what = MEANS[criterion]
-    rows = [
-        (str(test["n_trees"]), f"{test['mean']:.4f}", share(test["agreeing"]), Cell(*CONVERGED[test["converged"]]))
-        for test in tests
-    ]
+    rows = []
+    for test in tests:
+        enough = Cell.judged("yes" if test["converged"] else "no", test["converged"])
+        rows.append((str(test["n_trees"]), f"{test['mean']:.4f}", share(test["agreeing"]), enough))
     columns = ("Replicates", f"Mean {what}", "Halves that agree", "Enough")
     table = Table("Convergence of the bootstrap", columns, rows)
     content: list[Content] = [table, tell("supports.convergence", criterion=criterion)]

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from pathlib import Path
 
 import pytest
 from pages import REPOSITORY
@@ -13,53 +14,15 @@ DOCS = REPOSITORY / "docs"
 GUIDES = [REPOSITORY / "README.md", *sorted(DOCS.glob("guide/*.md")), *sorted(DOCS.glob("commands/*.md"))]
 GUIDES += [DOCS / "exit_codes.md", DOCS / "record.md"]
 UNREAD = ("engine", "beagle")  # folders whose texts nobody but a developer sees
-FOREIGN = (  # constructions that a native reader stops at
-    r"\b[Ii]nner (?:branch|node|split)",
-    r"\bshare of invariable sites",
-    r"time-homogeneous",
-    r"\b(?:goes|go|went) on from\b",
-    r"in another hour",
-    r"\bof that of\b",
-    r"\bof those of\b",
-    r"\bthose with most\b",
-    r"[Ll]east (?:ESS|p-value)",
-    r"\bIt is an extra\b",
-    r"\b(?:is|are|was|were) no (?:report|text|number|profiles?|SNPs?)\b",
-    r"expected (?:both|some|others|fewer|as many|it|names that differ|one of them)$",
-    r"\blest\b",
-    r"\bmaybe none\b",
-    r"\bstands? in (?:the record|\{\})",
-    r"\bthe tree of maximum likelihood\b",
-    r"\bput back at the end\b",
-    r"\bdiffer(?:s)? from all\b",
-    r"in the way of \w",
-    r"\b[Tt]ells? (?:what|which|whether|where|how)\b",
-    r"\b(?:is|are|was|were) over\b(?! (?:the|a)\b)",
-    r"\bto the bit\b",
-    r"\bchanges? no (?:bit|digit)",
-    r"\btree in time\b",
-    r"\bfor itself\b",
-    r"\bat most\.$",
-    r"\bgo(?:es)? on\b(?! to)",
-    r"(?:^|[.:!] )Of (?:all|several|a|an|the|two|those)\b",
-    r"\bmost probable together\b",
-    r"\brates over sites\b",
-    r"\bmade again\b",
-    r"\bone of those that\b",
-    r"\b[Pp]arts (?:that|share)\b",
-    r"\bsome tens\b",
-    r"\bhow far (?:they|genes)\b",
-    r"\bas far as they are\b",
-    r"\bhas no say\b",
-)
 
-FOREIGN_FIRST_LINES = (  # the same in the first lines of docstrings, of which each says what a thing is or does
-    r"(?:^|[.:;] )Of\b(?! course)",
-    r"^(?:Within|As of|By which|To which)\b",
-    r"\b(?:that|those) of\b",
-    r"\bof (?:its|their) own\b",
-    r"\bmaybe none\b",
-)
+
+def read_patterns(name):
+    """The regular expressions of a table beside this file."""
+    lines = Path(__file__).with_name(name).read_text(encoding="utf-8").splitlines()
+    return tuple(line for line in lines if not line.startswith("#"))
+
+
+FOREIGN, FOREIGN_FIRST_LINES = read_patterns("foreign.txt"), read_patterns("foreign_first_lines.txt")
 
 
 def texts_of(path):

@@ -13,7 +13,7 @@ from Bio.SeqRecord import SeqRecord
 from refusals import refused
 
 from plltool.alignment.states import DNA, PROTEIN
-from plltool.constants import DEFAULT_BRANCH_LENGTH, MIN_BRANCH_LENGTH
+from plltool.constants import DEFAULT_BRANCH_LENGTH
 from plltool.errors import InputError
 from plltool.io.bridge import alignment_from_object, nodes_from_object
 from plltool.io.newick import parse_newick, unrooted_tree
@@ -25,8 +25,8 @@ ROOTED = "((a:1,b_c:2):3,(d,e:5):4);"
 UNROOTED = f"(a:1.0,b_c:2.0,(d:{DEFAULT_BRANCH_LENGTH},e:5.0):7.0);"
 
 
-def tree_from_object(given, names=None, resolve_seed=None):
-    return unrooted_tree(*nodes_from_object(given), names, resolve_seed)
+def tree_from_object(given, names=None):
+    return unrooted_tree(*nodes_from_object(given), names)
 
 
 def read_dendropy(text, **options):
@@ -96,12 +96,6 @@ class TestTrees:
         with refused("found a tip without a name"):
             tree_from_object(dendropy.Tree(seed_node=root))
 
-    def test_multifurcations(self):
-        dtree = read_dendropy("(a:1,b:1,c:1,d:1);")
-        with refused("dendropy tree: the node above 'a', 'b', 'c', 'd' has 4 branches"):
-            tree_from_object(dtree)
-        assert sorted(tree_from_object(dtree, resolve_seed=1).lengths.tolist()) == [MIN_BRANCH_LENGTH, 1, 1, 1, 1]
-
     def test_an_underscore_is_no_blank(self):
         with pytest.raises(InputError, match=r"missing from the tree: 'a b'; unknown to the alignment: 'a_b'"):
             tree_from_object(read_dendropy("(a_b,c,d);"), ["a b", "c", "d"])
@@ -119,11 +113,6 @@ class TestTrees:
         dtree.leaf_nodes()[1].edge_length = length
         with pytest.raises(InputError, match=f"found a branch of length {length}, expected a finite number"):
             tree_from_object(dtree)
-
-    def test_negative_lengths(self):
-        tree = tree_from_object(read_biopython("(a:-1,b:2,c:-3);"))
-        assert tree.lengths.tolist() == [0, 2, 0]
-        assert tree.warnings == ("Biopython tree: 2 negative branch lengths read as 0",)
 
     def test_a_deep_tree_needs_no_recursion(self):
         n_taxa = 5000

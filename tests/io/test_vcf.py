@@ -1,7 +1,5 @@
 """Genotypes in VCF files."""
 
-import gzip
-
 import pytest
 from refusals import refused
 
@@ -35,12 +33,6 @@ def test_genotypes_of_samples(write):
     assert {name: row.decode() for name, row in zip(found.names, found.rows, strict=True)} == ROWS
     assert found.warnings == (f"{path}: 2 records that are not SNPs left out, first line 6",)
     assert looks_like_alignment(path)
-
-
-@pytest.mark.parametrize(("ends", "pack"), [("\n", gzip.compress), ("\r\n", bytes), ("\r\n", gzip.compress)])
-def test_packed_files_and_line_ends(write, ends, pack):
-    path = write(pack(text_of().replace("\n", ends).encode()), "x.vcf.gz")
-    assert read_alignment(path).rows == read_alignment(write(text_of())).rows
 
 
 @pytest.mark.parametrize("model", ["GT10+FE", "GT16+FE"])
