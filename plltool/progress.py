@@ -106,7 +106,7 @@ CLOCK = SimpleNamespace(seconds=0.0, told=False)  # in which this process has co
 @contextmanager
 def compiling() -> Iterator[None]:
     """Kernels are compiled in its block, or taken from a cache; this time does not count towards a limit of time."""
-    log.debug("now: compiling kernels", extra={ACTIVITY: "compiling kernels"})
+    announce("compiling kernels")
     began = time.perf_counter()
     try:
         yield

@@ -3,6 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ParamSpec, TypeVar
@@ -48,7 +49,15 @@ def takes_keywords(settings: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
         named = [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]
         known = (*named, *sorted(settings.__optional_keys__))
         written = {name: getattr(kind, "__forward_arg__", "") for name, kind in settings.__annotations__.items()}
-        written |= {parameter.name: str(parameter.annotation) for parameter in parameters}
+        written |= {parameter.name: str(parameter.annotation) for parameter in parameters}  # annotations are texts
+        kinds: dict[str, tuple[Any, str]] = {}  # by keyword, what it must be
+        places: dict[str, str] = {}  # the fields of objects that the function takes, and how to write each one
+        for name, kind in ((name, kind.removesuffix(" | None")) for name, kind in written.items()):
+            if kind in _KINDS:
+                kinds[name] = _KINDS[kind]
+            elif is_dataclass(options := getattr(function, "__globals__", {}).get(kind)):
+                kinds[name] = options, f"plltool.{kind}(...)"
+                places |= {own.name: f"write {name}=plltool.{kind}({own.name}=...)" for own in fields(options)}
 
         @functools.wraps(function)
         def checked(*args: P.args, **keywords: P.kwargs) -> R:
@@ -57,35 +66,16 @@ def takes_keywords(settings: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
                     import difflib
 
                     called = function.__qualname__.removesuffix(".__init__")
-                    places = _find_places(function)
                     hint = _ELSEWHERE.get((called, name)) or _FIELDS.get(name, "")
                     for similar in difflib.get_close_matches(name, (*known, *places), n=1):
                         hint = hint or f"; {f'did you mean {similar!r}?' if similar in known else places[similar]}"
                     # the words are Python's own
                     raise TypeError(f"{called}() got an unexpected keyword argument {name!r}{hint}")
-                _check_kind(name, keywords[name], written[name], function)
+                if name in kinds and not (keywords[name] is None and written[name].endswith(" | None")):
+                    check_kind(name, keywords[name], *kinds[name])
                 keywords[name] = plain_number(keywords[name])
             return function(*args, **keywords)
 
         return checked
 
     return decorate
-
-
-def _check_kind(name: str, value: object, written: str, function: Callable[..., Any]) -> None:
-    """InputError for a value that is not of the kind that the annotation says: one of _KINDS, or a public dataclass."""
-    kind = written.removesuffix(" | None")
-    options = getattr(function, "__globals__", {}).get(kind)
-    known = (options, f"plltool.{kind}(...)") if hasattr(options, "__dataclass_fields__") else None
-    if (found := _KINDS.get(kind, known)) and not (value is None and kind != written):
-        check_kind(name, value, *found)
-
-
-def _find_places(function: Callable[..., Any]) -> dict[str, str]:
-    """The fields of objects that a function takes, and how to write each one."""
-    places: dict[str, str] = {}
-    for parameter in inspect.signature(function).parameters.values():
-        kind = str(parameter.annotation).removesuffix(" | None")  # annotations are texts
-        for name in getattr(getattr(function, "__globals__", {}).get(kind), "__dataclass_fields__", ()):
-            places[name] = f"write {parameter.name}=plltool.{kind}({name}=...)"
-    return places

@@ -67,7 +67,7 @@ class CategoryEngine(Composite):
             (before,) = self.engines
             before.close()
             self._sort(category_of)
-            self.own_counters.add_earlier(before.counters)
+            self.own_counters.add_closed(before.counters)
         super().set_model(parts)
 
     def _categories(self, parts: Parts) -> IndexArray:

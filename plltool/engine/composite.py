@@ -301,7 +301,7 @@ class Composite(Holder):
         failed.close()
         engine = self._move(number, error)
         self.engines[number] = engine
-        engine.own_counters.add_earlier(failed.counters)
+        engine.own_counters.add_closed(failed.counters)
         engine.set_weights(shard.weights(self.weights, engine))
         if self._models:
             engine.set_model(shard.models(self._models))

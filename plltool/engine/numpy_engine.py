@@ -96,9 +96,6 @@ class NumpyEngine(Engine):
     def pack_models(self, models: Sequence[Parts]) -> list[Parts]:
         return list(models)
 
-    def _ask_tracks(self, request: Request, lengths: FloatArray, models: Sequence[Parts], tracks: IntArray) -> Answer:
-        return partial(self._execute_tracks, request, lengths, models, tracks)
-
     def _execute(self, request: Request, lengths: FloatArray) -> FloatArray:
         self._branch_tables(lengths, self._tables(request.program))
         values = np.zeros((self.layout.n_parts, request.n_values))
@@ -113,20 +110,22 @@ class NumpyEngine(Engine):
                 np.add.at(values[:, result : result + sums.shape[1]], self._block_part, sums)
         return values
 
-    def _execute_tracks(
-        self, request: Request, lengths: FloatArray, models: Sequence[Parts], tracks: IntArray
-    ) -> FloatArray:
-        """The values (n_parts, n_values) of tracks, one after another in the same slots, each under its model."""
-        values = np.zeros((self.n_parts, request.n_values))
-        places = np.split(np.arange(request.n_values), tracks[1:, TrackWord.VALUE_SHIFT])
-        try:
-            for (begin, end, _, pset, _), model, place in zip(tracks.tolist(), models, places, strict=True):
-                self._use_model(model)
-                own = replace(request, program=request.program[begin:end], n_values=len(place))
-                values[:, place] = self._execute(own, lengths[pset : pset + self.n_parts])
-        finally:
-            self._use_model(self._parts)
-        return values
+    def _ask_tracks(self, request: Request, lengths: FloatArray, models: Sequence[Parts], tracks: IntArray) -> Answer:
+        """Tracks run one after another in the same slots, when the answer is fetched."""
+
+        def answer() -> FloatArray:
+            values = np.zeros((self.n_parts, request.n_values))
+            places = np.split(np.arange(request.n_values), tracks[1:, TrackWord.VALUE_SHIFT])
+            try:
+                for (begin, end, _, pset, _), model, place in zip(tracks.tolist(), models, places, strict=True):
+                    self._use_model(model)
+                    own = replace(request, program=request.program[begin:end], n_values=len(place))
+                    values[:, place] = self._execute(own, lengths[pset : pset + self.n_parts])
+            finally:
+                self._use_model(self._parts)
+            return values
+
+        return answer
 
     def _take_through(self, program: IntArray) -> Iterator[tuple[int, FloatArray]]:
         """Run a program on the blocks of the present run; yields (result, values (k, block, lane))."""

@@ -56,15 +56,9 @@ class Counters:
         self.requests[request] = self.requests.get(request, 0) + 1
         self.request_instructions[request] = self.request_instructions.get(request, 0) + len(program)
 
-    def add_earlier(self, other: Counters) -> None:
-        """Add the work of an engine that was closed before this one was opened."""
-        held, peak = self.bytes_held, max(self.peak_bytes, other.peak_bytes)
-        self.add(other)
-        self.bytes_held, self.peak_bytes = held, peak
-
-    def add_closed(self, other: Counters) -> None:
-        """Add the work of engines that are closed by now; their memory was held beside what is held now."""
-        held, peak = self.bytes_held, max(self.peak_bytes, self.bytes_held + other.peak_bytes)
+    def add_closed(self, other: Counters, beside: bool = False) -> None:
+        """Add the work of engines that are closed by now, before this one was opened or `beside` what is held now."""
+        held, peak = self.bytes_held, max(self.peak_bytes, other.peak_bytes + beside * self.bytes_held)
         self.add(other)
         self.bytes_held, self.peak_bytes = held, peak
 

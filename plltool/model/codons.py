@@ -48,9 +48,8 @@ _PURINES = "AG"
 
 def find_name(word: str) -> str | None:
     """The name of a codon model in its usual spelling; None for another word or an unknown genetic code."""
-    match = _PREFIX.fullmatch(word)
-    genetic_code = genetic_code_of(match[1]) if match else STANDARD_CODE
-    name = _CANONICAL.get((match[2] if match else word).upper())
+    genetic_code, plain = _split(word)
+    name = _CANONICAL.get(plain.upper())
     if name is None or genetic_code is None or (genetic_code != STANDARD_CODE and name.startswith(EMPIRICAL)):
         return None
     return under_code(name, genetic_code)
@@ -66,6 +65,7 @@ def under_code(name: str, genetic_code: int) -> str:
 def named_model(name: str) -> NamedModel:
     """The codon model of a canonical name."""
     genetic_code, plain = _split(name)
+    assert genetic_code is not None, name
     symbols = codon_space(genetic_code).symbols
     if plain.startswith(EMPIRICAL):
         return _empirical(plain, symbols)
@@ -114,14 +114,10 @@ def are_products(codon_frequencies: FloatArray, symbols: tuple[str, ...], tolera
     return bool(np.abs(np.log(products / codon_frequencies)).max() <= tolerance)
 
 
-def _split(name: str) -> tuple[int, str]:
-    """The genetic code and the name without it."""
+def _split(name: str) -> tuple[int | None, str]:
+    """The genetic code, None for an unknown one, and the name without it."""
     match = _PREFIX.fullmatch(name)
-    if match is None:
-        return STANDARD_CODE, name
-    genetic_code = genetic_code_of(match[1])
-    assert genetic_code is not None, name
-    return genetic_code, match[2]
+    return (genetic_code_of(match[1]), match[2]) if match else (STANDARD_CODE, name)
 
 
 @functools.cache

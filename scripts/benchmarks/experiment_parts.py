@@ -15,8 +15,8 @@ import pyopencl as cl
 from plltool.arrays import FloatArray, IntArray
 from plltool.engine.contract import Opcode
 from plltool.engine.opencl.engine import OpenCLEngine
-from plltool.engine.opencl.schedule import Schedule, one_track
-from plltool.engine.program import Request
+from plltool.engine.opencl.schedule import Schedule
+from plltool.engine.program import Request, make_tracks
 
 KINDS = {  # of instructions; the first one makes the CLAs that others need
     "newview": (Opcode.NEWVIEW, Opcode.PROPAGATE),
@@ -57,7 +57,7 @@ def seconds_of(engine: OpenCLEngine, launches: Sequence[Launched], opcodes: Sequ
     for own in launches:
         request, more = keep_opcodes(own, opcodes), [given for given in own.more if given is not None]
         if (more and len(request.program) < len(own.request.program)) or not len(request.program):
-            request, more = own.request, [Schedule(own.request.program, (one_track(0),))]
+            request, more = own.request, [Schedule(own.request.program, (make_tracks([0], 0),))]
         engine._use_models(own.models)
         engine._launch(request, own.lengths, *more, **own.named)
         engine._arrays.finish()

@@ -235,7 +235,7 @@ def place(
         outgroup = usable_outgroup(tree, settings.get("outgroup"))[0]
         root = find_root_branch(start, outgroup)
         grafted = graft_queries(placer, found, fixed, root) if graft else None
-        likelihood.engine.own_counters.add_closed(placer.work)
+        likelihood.engine.own_counters.add_closed(placer.work, beside=True)
         distal = EdgeNumbers(tree, outgroup).distal
         described = [_describe(places, tree, distal) for places in found]
         kept = tuple(map(QueryPlacements, given.names, map(passes.keep, described)))
@@ -306,7 +306,7 @@ def graft_queries(placer: Placer, found: Sequence[Places], fixed: bool, root: tu
             likelihood.tree = insert_tips(likelihood.tree, tips[at + reference.n_taxa :], best.branches, best.lengths)
             likelihood.topology_changed()
         lnl = likelihood.lnl() if fixed else smooth(likelihood, GRAFT_EPSILON)
-        placer.work.add_earlier(work_of(engine))
+        placer.work.add_closed(work_of(engine))
         return likelihood.tree, lnl
 
     rows = [np.ones(own.shape[1], dtype=bool) for own in queries.codes]

@@ -184,7 +184,7 @@ class Placer:
             likelihood = TreeLikelihood(self.tree, models, engine)
             elsewhere = lnl - likelihood.lnl()  # of the columns that the engine lacks
             places = find(likelihood, some)
-            self.work.add_earlier(work_of(engine))
+            self.work.add_closed(work_of(engine))
             return replace(places, lnl=places.lnl + elsewhere)
 
         places = ask_engine(ask, patterns, models, slots, self.hardware)

@@ -365,7 +365,7 @@ def climb_at_once(climbing: Climbing, parts: Sequence[Patterns], shares: Sequenc
     elsewhere = Counters()
     for work in done.values():
         elsewhere.add(work)
-    climbing.engine.own_counters.add_closed(elsewhere)
+    climbing.engine.own_counters.add_closed(elsewhere, beside=True)
 
 
 def _place(event: Progress, number: int, plan: SearchPlan, n_workers: int, seconds: float) -> Progress:

@@ -1,7 +1,5 @@
 """Platforms and devices: what is there, and what a device asks of a layout."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import functools

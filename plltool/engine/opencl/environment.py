@@ -4,8 +4,6 @@ Environment variables tell them. They are set only while a driver reads them, an
 that they change neither the rest of the user's process nor the processes that it starts.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import ctypes

@@ -40,11 +40,6 @@ class Schedule:
     launches: tuple[IntArray, ...]  # int32 (n_tracks, TRACK_WORDS) each
 
 
-def one_track(n_instructions: int) -> IntArray:
-    """(1, TRACK_WORDS) the whole program."""
-    return make_tracks([0], n_instructions)
-
-
 def spread_slots(program: IntArray, n_slots: int) -> IntArray:
     """The program with a separate slot for each CLA; as it is with too few slots, or if it reads CLAs of others."""
     place: dict[int, int] = {}
@@ -239,7 +234,7 @@ def plan_tracks(request: Request, n_slots: int, n_spans: int, wanted_groups: int
         n = min(n, (n_slots - request.scratch.start) // len(request.scratch))
     end = len(request.program)
     if n <= 1:
-        return one_track(end)
+        return make_tracks([0], end)
     cuts = np.arange(n) * end // n
     begins = distinct(request.pieces[np.searchsorted(request.pieces, cuts, side="right") - 1])
     return make_tracks(begins, np.append(begins[1:], end), len(request.scratch) * np.arange(len(begins)))
