@@ -86,9 +86,10 @@ class Task:
     def read_alignment(self, path: Path) -> plltool.Sequences:
         return plltool.read_alignment(path, self.data_type, **self.keywords("names", "constant_sites", "site_weights"))
 
-    def read_tree(self, path: str | Path, data: plltool.Sequences) -> plltool.Tree:
+    def read_tree(self, path: str | Path, data: plltool.Sequences, multifurcations: bool = False) -> plltool.Tree:
         """The tree in a file; where lengths are unlinked, with the lengths of each part, if the file has them."""
-        return plltool.read_tree(path, data.names, self.resolve, getattr(self, "brlen", "") == UNLINKED)
+        unlinked = getattr(self, "brlen", "") == UNLINKED
+        return plltool.read_tree(path, data.names, self.resolve, unlinked, multifurcations)
 
     def read_start(self, data: plltool.Sequences) -> str | plltool.Tree | None:
         """The kind of start tree, None for the default, or the tree from the file."""
@@ -129,7 +130,8 @@ class Task:
             data = self.read_alignment(self.alignment)
             trees: Any = plltool.read_trees(self.tree, data.names, self.resolve) if several else None
             own |= self.keywords("model", "brlen", "fixed", "outgroup", "hardware") | {"listener": reporter.progress}
-            found = analyse(data, trees if several else self.read_tree(self.tree, data), **own)
+            trees = trees or self.read_tree(self.tree, data, multifurcations=analyse is plltool.evaluate)
+            found = analyse(data, trees, **own)
             self.outputs.write(found.texts(given_command(), **(views or {})))
             for path, write in named:
                 if path:

@@ -18,6 +18,7 @@ from plltool.cli.reporting import Reporter
 from plltool.cli.task import Task, describe_fit, describe_short_branches
 from plltool.cli.terminal import print_line, print_results
 from plltool.constants import DRAWING_WIDTH
+from plltool.errors import count
 
 SHOWN_TAXA = 40  # a search on a terminal ends with a drawing of its tree if it has at most this many taxa
 
@@ -40,6 +41,10 @@ def evaluate(task: Task) -> None:
         **own,
     )
     lines = describe_fit(result)
+    if (added := result.tree.added) is not None:
+        lines.append(
+            f"nodes of more than three branches stay: the tree lacks {count(added.sum(), 'branch', 'branches')}"
+        )
     lines += [f"root: lnL {place.lnl:.6f}  {', '.join(place.taxa)} | others" for place in result.root_places or ()]
     task.print(result, [*lines, *describe_short_branches(result, task.collapse)], result.newick)
 

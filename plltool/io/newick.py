@@ -216,16 +216,21 @@ class _Parser:
 
 
 def unrooted_tree(
-    nodes: RootedNodes, source: str, names: Sequence[str] | None = None, resolve_seed: int | None = None
+    nodes: RootedNodes,
+    source: str,
+    names: Sequence[str] | None = None,
+    resolve_seed: int | None = None,
+    multifurcations: bool = False,
 ) -> Tree:
-    """Make a tree from rooted nodes; parameters and warnings as in `parse_newick`."""
+    """Make a tree from rooted nodes; parameters and warnings as in `parse_newick`, and in `read_tree`."""
     tips = number_tips(nodes, source, names)
     if len(tips) < 3:
         raise InputError(f"{source}: found a tree of {len(tips)} taxa, expected at least 3")
     ends, lengths, root_place = unrooted_branches(nodes)
     degrees = np.bincount(ends.ravel())
-    if resolve_seed is not None:
-        ends, lengths = resolve_nodes(ends, lengths, np.random.default_rng(resolve_seed))
+    n_own = len(ends)
+    if resolve_seed is not None or multifurcations:
+        ends, lengths = resolve_nodes(ends, lengths, np.random.default_rng(resolve_seed or 0))
     elif degrees.max() > 3:
         node = int(np.argmax(degrees > 3))
         end = next((k for k in range(node + 1, len(nodes.parents)) if nodes.parents[k] < node), len(nodes.parents))
@@ -240,6 +245,8 @@ def unrooted_tree(
     lengths[np.isnan(lengths)] = DEFAULT_BRANCH_LENGTH
     tree = Tree.from_edges(names or [nodes.labels[tip] for tip in tips], new_numbers[ends], lengths)
     tree.root_place = root_place
+    if resolve_seed is None and len(ends) > n_own:
+        tree.added = np.arange(len(ends)) >= n_own
     tree = tree.renumbered()
     removed = [] if root_place is None else [f"{source}: {ROOT_REMOVED}; --outgroup roots the result"]
     tree.warnings = (*removed, *nodes.describe_negative(source))

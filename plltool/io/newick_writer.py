@@ -29,7 +29,7 @@ def write_newick(
     outgroup : name of a taxon, or names of several; the trifurcation is placed so that they are one of its clades.
     labels : (n_edges,) labels of inner branches, such as supports. Each is written at the lower node of its branch, as
         seen from the root, and so stays with its branch for any outgroup. Those of tip branches are not written.
-    left_out : (n_edges,) mask of inner branches that are contracted.
+    left_out : (n_edges,) mask of inner branches that are contracted; by default those that were `added`, see `Tree`.
     marks : (n_edges,) texts that follow the lengths of the branches.
     """
     root = find_root(tree, outgroup)
@@ -39,7 +39,7 @@ def write_newick(
     if marks is not None:
         tails = [tail + mark for tail, mark in zip(tails, marks, strict=True)]
     texts, children = {root: ""}, {root: list[int]()}
-    for node, parent, branch in tree.ordered_from(root, left_out):
+    for node, parent, branch in tree.ordered_from(root, tree.added if left_out is None else left_out):
         if not (tree.is_rooted and node == 0):
             label = written_label(tree.names[node]) if tree.is_tip(node) else "" if labels is None else labels[branch]
             texts[node], children[node] = label + tails[branch], []

@@ -248,13 +248,18 @@ NO_BRANCH = -1
 
 
 def read_tree(
-    path: FileName, names: Sequence[str] | None = None, resolve_seed: int | None = None, unlinked: bool = False
+    path: FileName,
+    names: Sequence[str] | None = None,
+    resolve_seed: int | None = None,
+    unlinked: bool = False,
+    multifurcations: bool = False,
 ) -> Tree:
     """The tree of a file, Newick, NEXUS or the record of a run, compressed or not; ``-`` is standard input.
 
     Of several trees, in Newick one per line, the first one is used and a warning says so; with `unlinked` the tree has
-    the lengths of all: (n_edges, n_trees). For other parameters and `Tree.warnings` see `parse_newick`. Raises
-    InputError if the file cannot be read or has no tree, the taxa are not `names`, or topologies differ.
+    the lengths of all: (n_edges, n_trees). With `multifurcations` these stay if there is no seed, see `Tree.added`. For
+    other parameters and `Tree.warnings` see `parse_newick`. Raises InputError if the file cannot be read or has no
+    tree, the taxa are not `names`, or topologies differ.
     """
     content, source = read_tree_text(path)
     if starts_like_nexus(content):
@@ -268,12 +273,13 @@ def read_tree(
         found = found or [(where, parse_nodes(line.strip(), where)) for where, line in lines]
     if not found:
         raise InputError(f"{source}: found no tree, expected at least one")
+    how = resolve_seed, multifurcations
     if n_trees > 1 and unlinked:
-        return _join_lengths([(where, unrooted_tree(nodes, where, names, resolve_seed)) for where, nodes in found])
+        return _join_lengths([(where, unrooted_tree(nodes, where, names, *how)) for where, nodes in found])
     if n_trees > 1:
         hint = "--brlen unlinked takes one for each partition of the alignment"
         log.warning("%s: found %d trees, the first one is taken; %s", source, n_trees, hint)
-    return unrooted_tree(found[0][1], source, names, resolve_seed)
+    return unrooted_tree(found[0][1], source, names, *how)
 
 
 def _join_lengths(trees: list[tuple[str, Tree]]) -> Tree:
@@ -297,7 +303,7 @@ def read_constraint(given: FileName | Tree | TreeObject, names: Sequence[str]) -
     Lengths, labels of inner nodes and the root are ignored; None without inner branches, which every tree obeys. Raises
     InputError if it cannot be read, or a taxon in it occurs twice or is not among `names`.
     """
-    if isinstance(given, Tree):
+    if isinstance(given, Tree) and given.added is None:
         if unknown := sorted(set(given.names).difference(names)):
             raise InputError(f"taxa of the constraint that are not in the alignment: {list_names(unknown)}")
         return make_constraint(names, given.ends, {tip: names.index(name) for tip, name in enumerate(given.names)})

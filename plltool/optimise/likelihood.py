@@ -263,10 +263,17 @@ class TreeLikelihood:
         """The branches as instructions name them, if those that are `up` lead to the root from where they are read."""
         return np.where(up, ~branches, branches) if self.is_rooted else branches
 
+    def _sent(self, lengths: FloatArray) -> FloatArray:
+        """Lengths as the engine gets them, (n_edges,) or (n_parts, n_edges); 0 for branches that were `added`."""
+        if self.tree.added is not None:
+            lengths = lengths.copy()
+            lengths[self.tree.added] = 0.0
+        return lengths[self.view.branch_order].T
+
     def _execute(self, program: IntArray, lengths: FloatArray, n_values: int, kind: str) -> FloatArray:
         """Run a program that overwrites the directed CLAs; its own CLAs are not read afterwards."""
         self._prepared = None
-        return self.engine.execute(prog.Request(program, n_values, kind, keep=False), lengths[self.view.branch_order].T)
+        return self.engine.execute(prog.Request(program, n_values, kind, keep=False), self._sent(lengths))
 
     # --- requests -------------------------------------------------------------------------------------------
 
@@ -284,7 +291,7 @@ class TreeLikelihood:
         components = [[model.components() for model in parts] for parts in models]
         program = self._once(self._likelihood_program)
         a, b, branch = program[-1, [InstructionWord.A, InstructionWord.B, InstructionWord.PB]].tolist()
-        lengths = self.tree.lengths[self.view.branch_order].T
+        lengths = self._sent(self.tree.lengths)
         return self.engine.likelihoods(program[:-1], (a, b, branch), lengths, components)
 
     def site_lnl(self, impossible: bool = False, parts: BoolArray | None = None) -> FloatArray:
@@ -296,7 +303,7 @@ class TreeLikelihood:
         self._prepared = None
         program = self._once(self._likelihood_program)
         request = prog.Request(program, 1, "site lnl", impossible=impossible, parts=parts)
-        return self.engine.execute_sites(request, self.tree.lengths[self.view.branch_order].T)[0]
+        return self.engine.execute_sites(request, self._sent(self.tree.lengths))[0]
 
     def component_lnl(self) -> list[FloatArray]:
         """For each part (n_components, n_patterns): lnL of each pattern and component, with the component's weight.
@@ -339,7 +346,7 @@ class TreeLikelihood:
             return prog.Request(program, 1 + squares + masses, "gradient", keep=False, parts=parts)
 
         self._prepared = None
-        values = self.engine.execute_shaped(request, self.tree.lengths[self.view.branch_order].T)
+        values = self.engine.execute_shaped(request, self._sent(self.tree.lengths))
         matrices, masses = [], []
         for row, shape in zip(values, self._shapes, strict=True):
             n_masses = shape[0] * shape[1]
@@ -352,18 +359,20 @@ class TreeLikelihood:
         """lnL, and first and second derivatives in all branch lengths, at `lengths`, by default the tree's; one launch.
 
         Returns lnL (), or (n_parts,) where parts have lengths of their own, and slopes (n_edges, 2) or (n_edges,
-        n_parts, 2).
+        n_parts, 2), which are 0 for branches that were `added`.
         """
         at = self.tree.lengths if lengths is None else np.asarray(lengths, dtype=np.float64)
         n = self.tree.n_edges
         values = self._execute(self._once(self._all_branches_program), at, DERIVATIVE_VALUES * n, "all branches")
         by_edge = add_linked(values.reshape(-1, n, DERIVATIVE_VALUES).swapaxes(0, 1), at)
+        if self.tree.added is not None:
+            by_edge[self.tree.added, ..., 1:] = 0.0
         root = int(self.tree.edges[ROOT, 0])
         return by_edge[root, ..., 0], by_edge[..., 1:]
 
     def directed(self) -> Clas:
         """All directed CLAs (`DirectedView`) for the current topology, models and lengths; recomputed only if stale."""
-        lengths = self.tree.lengths[self.view.branch_order].T
+        lengths = self._sent(self.tree.lengths)
         if self._prepared is None or not np.array_equal(self._prepared.lengths, lengths):
             self._prepared = self.engine.prepare(self._once(self._directed_program), lengths)
         return self._prepared

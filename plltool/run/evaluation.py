@@ -67,7 +67,8 @@ def evaluate(
     alignment, model, outgroup, brlen, listener : as for `plltool.search`
     tree : file, Newick string, Tree, or tree of dendropy, Biopython or ete. Its root is removed, with a warning, unless
         the model is not time-reversible; then a root with two branches stays on its branch, and without one the best
-        branch is found. Lengths outside the bounds are moved to them, with another warning
+        branch is found. Nodes of more than three branches stay under time-reversible models, see `plltool.Tree`.
+        Lengths outside the bounds are moved to them, with another warning
     site_lnl : also return the lnL of each site
     site_rates : also return the posterior mean rate of each site, see `Likelihood.site_rates`
     pmsf : also return the posterior mean frequencies of each site under a mixture of profiles, see
@@ -99,7 +100,8 @@ def evaluate(
         data, models = resolve_inputs(alignment, model, settings.get("brlen", DEFAULT_LINKAGE), rooted=True)
         alignment, model = with_site_frequencies(data, models, site_frequencies)
     fixed = settings.get("fixed", False)
-    held = {"lnl_only": fixed and not (length_errors or root_scan), "roots": root_scan or not fixed}
+    held = {"lnl_only": fixed and not (length_errors or root_scan), "multifurcations": True}
+    held["roots"] = root_scan or not fixed
     return evaluate_and_ask(ask, EvaluationResult, alignment, tree, model, held, **settings)
 
 
@@ -134,7 +136,8 @@ def evaluate_and_ask(
     start, psr = tree, None
     if any(model.has_site_rates for model in models):
         announce("lengths, model and per-site rates")
-        start, own, lnl = run.ask_likelihood(partial(optimise_all, listener=listener), tree, models)
+        how = {"multifurcations": True}
+        start, own, lnl = run.ask_likelihood(partial(optimise_all, listener=listener), tree, models, **how)
         models, psr = to_gamma(data, own, lnl, run.task.parts)
 
     def ask_all(likelihood: Likelihood) -> tuple[Likelihood, FloatArray, list[str], dict[str, Any], dict[str, Any]]:

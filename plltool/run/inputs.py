@@ -223,16 +223,20 @@ def _as_scheme(given: ModelLike | None) -> Scheme:
     return tuple(PartSpec(model.spec) for model in given)
 
 
-def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tree:
+def as_tree(given: TreeLike, names: Sequence[str], several: bool = False, multifurcations: bool = False) -> Tree:
     """A tree whose tips are numbered as `names`.
 
     It comes from a file, a Newick string (which begins with a parenthesis or a comment), a tree of dendropy, Biopython
     or ete, or a Tree, which is copied with its `root_place`; its branches keep their numbers if its tips are numbered
-    so already. With `several` a file may hold one tree for each part, see `read_tree`. Where ROOT_NAME is the first
-    name, the tree has a root, see `plltool.tree.rooted`: that with two branches, or one on the first branch.
+    so already. With `several` a file may hold one tree for each part, and with `multifurcations` these stay, see
+    `read_tree`. Where ROOT_NAME is the first name, the tree has a root, see `plltool.tree.rooted`: that with two
+    branches, or one on the first branch.
 
     Raises InputError if it cannot be read, is not accepted, is not binary, or its taxa are not `names`.
     """
+    if isinstance(given, Tree) and given.added is not None and not (multifurcations and names[0] != ROOT_NAME):
+        found = "found nodes of more than three branches, which this analysis or model does not keep"
+        raise InputError(f"the tree given: {found}; resolve such nodes at random with --resolve SEED")
     if names[0] == ROOT_NAME and not (isinstance(given, Tree) and given.is_rooted):
         tree = given if isinstance(given, Tree) else as_tree(given, names[1:], several)
         rooted = as_tree(add_root(tree, *(tree.root_place or (0, 0.5))), names)
@@ -253,8 +257,8 @@ def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tre
         tree.warnings, tree.root_is_given = given.warnings, given.is_rooted
         return tree
     if isinstance(given, (str, PathLike)) and not is_newick(given):
-        return read_tree(given, names, unlinked=several)
-    return unrooted_tree(*load_nodes(given), names)
+        return read_tree(given, names, unlinked=several, multifurcations=multifurcations)
+    return unrooted_tree(*load_nodes(given), names, multifurcations=multifurcations)
 
 
 def link_lengths(tree: Tree, n_lengths: int) -> Tree:

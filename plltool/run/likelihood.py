@@ -56,6 +56,8 @@ class Likelihood(Parameters, Density):
     model : as for `plltool.search`; it is copied. Values in braces are never optimised
     brlen : how the branch lengths of parts are linked, as for `plltool.search`; unlinked ones have the shape
         (n_edges, n_parts)
+    multifurcations : keep nodes of the trees that have more than three branches; the branches that were `added` have no
+        length, see `plltool.Tree`. Not for models that need a root
     lnl_only : hold only the CLAs that `lnl` and `site_lnl` need; `gradient`, `optimise` ... raise EngineError
     neighbours, states, roots : hold what `support_branches`, `node_states`, or `scan_root` and `place_root` need
     device, precision, vw, threads, memory : see `plltool.Hardware`
@@ -82,6 +84,7 @@ class Likelihood(Parameters, Density):
         model: ModelLike | None = None,
         *,
         brlen: str = constants.DEFAULT_LINKAGE,
+        multifurcations: bool = False,
         lnl_only: bool = False,
         neighbours: bool = False,
         states: bool = False,
@@ -92,7 +95,8 @@ class Likelihood(Parameters, Density):
         self.data, models = resolve_inputs(alignment, model, brlen, rooted=True)
         self._brlen = brlen
         unlinked = brlen == constants.UNLINKED
-        given = as_tree(tree, self.data.names, unlinked)
+        self._multifurcations = multifurcations
+        given = as_tree(tree, self.data.names, unlinked, multifurcations)
         self._tree = link_lengths(given, len(models) if unlinked else 1)
         self.patterns = self.data.patterns
         self.root_is_given = given.root_is_given
@@ -143,8 +147,9 @@ class Likelihood(Parameters, Density):
     @tree.setter
     def tree(self, given: TreeLike) -> None:
         several = self._tree.lengths.ndim > 1
-        tree = as_tree(given, self.data.names, several)
+        tree = as_tree(given, self.data.names, several, self._multifurcations)
         self._tree.assign(link_lengths(tree, self._tree.lengths[0].size))
+        self._tree.added = tree.added
         self.root_is_given = tree.root_is_given
         self._warn_of(*tree.warnings, *self._bound_lengths())
         self.other = Other()
@@ -379,6 +384,8 @@ class Likelihood(Parameters, Density):
 
         groups = [name for name in chosen if name != LENGTHS]
         lnl = polish(self._likelihood, LENGTHS in chosen, groups, report, given=True)
+        if self._tree.added is not None:
+            self._tree.lengths[self._tree.added] = MIN_BRANCH_LENGTH  # scales of all lengths may have moved them
         self._warn_of(*remarks_on_optima(lnl, self._tree, self.other))
         return lnl
 

@@ -138,6 +138,7 @@ class Result(RunResult):
     def scores(self) -> dict[str, float]:
         """The number of free parameters, branch lengths among them, and AIC, AICc and BIC; lower is better."""
         sets, n_branches = len(self.parts) if self.brlen == UNLINKED else 1, self.tree.n_edges - self.tree.is_rooted
+        n_branches -= 0 if self.tree.added is None else int(self.tree.added.sum())
         n = n_branches * sets + int(self.parameters["n_free_parameters"])
         return {"n_parameters": n} | {name: information_score(name, self.lnl, n, self.n_sites) for name in CRITERIA}
 
@@ -287,10 +288,12 @@ class EvaluationResult(Result):
             record["root_places"] = [asdict(place) for place in self.root_places]
         if self.length_errors is None:
             return record
-        sides = smaller_sides(self.tree, np.arange(self.tree.n_edges))
+        own = np.flatnonzero(~self.tree.added) if self.tree.added is not None else np.arange(self.tree.n_edges)
+        sides = smaller_sides(self.tree, own)
         if self.tree.is_rooted:
             sides = [[name for name in taxa if name != ROOT_NAME] for taxa in sides]
-        rows = zip(sides, self.tree.lengths.tolist(), nan_to_null(self.length_errors.tolist()), strict=True)
+        errors = nan_to_null(self.length_errors[own].tolist())
+        rows = zip(sides, self.tree.lengths[own].tolist(), errors, strict=True)
         return record | {"branches": [{"taxa": t, "length": x, "error": error} for t, x, error in rows if t]}
 
     def texts(

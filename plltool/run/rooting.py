@@ -111,5 +111,5 @@ def write_rooted(
     tree: Tree, outgroup: OutgroupLike | None, labels: Sequence[str] | None = None
 ) -> tuple[str, list[str]]:
     """The tree as Newick, and warnings; see `usable_outgroup` for an outgroup that is not one clade."""
-    usable, remarks = usable_outgroup(tree, outgroup)
+    usable, remarks = usable_outgroup(tree, outgroup, tree.added)
     return write_newick(tree, outgroup=usable, labels=labels), remarks

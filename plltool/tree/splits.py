@@ -6,6 +6,7 @@ keys, also where there are thousands of taxa.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Self
 
 import numpy as np
@@ -66,9 +67,13 @@ def inner_splits(tree: Tree, names: Sequence[str] | None = None) -> list[int]:
 
 
 def splits_of(tree: Tree, names: Sequence[str] | None = None) -> dict[int, float]:
-    """The branch lengths by split, tips included, the mean of several parts; parameters as in `branch_splits`."""
+    """The branch lengths by split, tips included, the mean of several parts; parameters as in `branch_splits`.
+
+    Branches that were `added` are missing.
+    """
     lengths = tree.lengths if tree.lengths.ndim == 1 else tree.lengths.mean(axis=1)
-    return dict(zip(branch_splits(tree, names), lengths.tolist(), strict=True))
+    rows = zip(branch_splits(tree, names), lengths.tolist(), strict=True)
+    return dict(rows if tree.added is None else compress(rows, ~tree.added))
 
 
 def rf_distance(a: Tree, b: Tree) -> int:

@@ -39,11 +39,14 @@ class Tree:
     root_place : where the root of the tree was as it was read, if it had two branches: on which branch, and at which
         share of its length from its first end; None otherwise, and for copies
     root_is_given : whether the tree was given with a place for its root; False for copies
+    added : (n_edges,) inner branches that only resolve nodes of more than three branches, which stay: likelihoods have
+        no length there, and written trees lack them; None if there are none, or nodes were resolved for good
     """
 
     warnings: tuple[str, ...] = ()
     root_place: tuple[int, float] | None = None
     root_is_given: bool = False
+    added: BoolArray | None = None
 
     def __init__(
         self, names: Sequence[str], neighbours: IntArray, edges: IntArray, ends: IntArray, lengths: FloatArray
@@ -118,7 +121,9 @@ class Tree:
 
     def copy(self) -> Tree:
         """A deep copy; only the names are shared."""
-        return Tree(self.names, self.neighbours.copy(), self.edges.copy(), self.ends.copy(), self.lengths.copy())
+        tree = Tree(self.names, self.neighbours.copy(), self.edges.copy(), self.ends.copy(), self.lengths.copy())
+        tree.added = self.added
+        return tree
 
     def with_lengths(self, lengths: FloatArray) -> Tree:
         """A copy with other branch lengths, (n_edges,) or (n_edges, n_parts); InputError if it has more or fewer."""
@@ -133,6 +138,7 @@ class Tree:
         number = {name: tip for tip, name in enumerate(names)}
         nodes = np.array([*map(number.__getitem__, self.names), *range(self.n_taxa, self.n_nodes)])
         tree = Tree.from_edges(names, nodes[self.ends], self.lengths)
+        tree.added = self.added
         tree.root_place = self.root_place
         return tree.renumbered()
 
@@ -212,6 +218,7 @@ class Tree:
         number[inner] = np.arange(self.n_taxa, self.n_nodes)
         ends = np.column_stack([number[parents], number[nodes]])
         tree = Tree.from_edges(self.names, ends, self.lengths[branches])
+        tree.added = None if self.added is None else self.added[branches]
         if self.root_place is not None:
             branch, share = self.root_place
             place = int(np.flatnonzero(branches == branch)[0])
@@ -254,8 +261,8 @@ class Tree:
         return to_biopython(self)
 
     def shown_from(self, root: int) -> list[tuple[int, int, int]]:
-        """`ordered_from` an inner node, without the tip that stands for the root."""
-        return [visit for visit in self.ordered_from(root) if not (self.is_rooted and visit[0] == 0)]
+        """`ordered_from` an inner node, without the tip that stands for the root, and branches that were `added`."""
+        return [visit for visit in self.ordered_from(root, self.added) if not (self.is_rooted and visit[0] == 0)]
 
 
 def _check_lengths(lengths: FloatArray, n_edges: int) -> None:

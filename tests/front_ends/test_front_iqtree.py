@@ -45,6 +45,22 @@ def test_models_mean_what_they_mean_in_iqtree(model, fit, folder):
     assert read_report(folder / "r.iqtree")[1] == pytest.approx(LNL[model], abs=PRECISION)
 
 
+def test_a_tree_with_multifurcations_stays(call, folder, request):
+    """lnL by IQ-TREE 2.0.7, `iqtree2 -s primates.phy -te TREE -m HKY+F+G4`, which gives such trees no supports."""
+    (folder / "p.nwk").write_text(
+        "((Tarsius_syrichta,Lemur_catta),Saimiri_sciureus,((Homo_sapiens,Pan,Gorilla),Pongo,Hylobates),"
+        "(Macaca_fuscata,M_mulatta,M_fascicularis,M_sylvanus));"
+    )
+    line = f"iqtree -s {request.config.rootpath / PRIMATES} -te p.nwk -m HKY+F+G4 --prefix r -quiet -redo"
+    call(line, 0)
+    _, lnl, text = read_report(folder / "r.iqtree")
+    assert lnl == pytest.approx(-5768.8296, abs=PRECISION)
+    assert "#branches + #model parameters): 21\n" in text
+    assert plltool.tree_distances([folder / "p.nwk", folder / "r.treefile"])[0, 1] == 0
+    call(f"{line} -alrt 100", 0)
+    assert plltool.read_tree(folder / "r.treefile").n_taxa == 12
+
+
 def test_the_command_of_augur(call, folder):
     line = "iqtree2 --threads-max 1 -s a.fasta -m GTR --ninit 2 -n 2 --epsilon 0.05 -T AUTO --redo"
     _, out, _ = call(line.replace("iqtree2", "iqtree"), 0)

@@ -77,7 +77,7 @@ def load_target(
     Taxa are numbered as they come, or if `ordered` as in `names`, by default in the order of their names: numbers of
     branches then do not depend on how the tree is written. With `keep_root` a root with two branches stays.
     """
-    if isinstance(tree, Tree):
+    if isinstance(tree, Tree) and tree.added is None:
         tree = tree if keep_root else drop_root(tree)
         tree = as_tree(tree, names or sorted(tree.names)).renumbered() if ordered else tree
         return Target(tree, np.zeros(tree.n_edges, dtype=np.bool_), ("",) * tree.n_edges)
