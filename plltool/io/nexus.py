@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, AnyStr
 
 from plltool.alignment.alignment import DeclaredKind, Sequences
@@ -151,7 +152,8 @@ _DATATYPES = dict.fromkeys(("dna", "rna", "nucleotide"), DNA) | dict.fromkeys(("
 _DATATYPES |= {"standard": COUNTED, "restriction": SPACES["bin"]}
 _EXAMPLES = {"DNA": "such as {AG} for R", "protein": "such as {DN} for B"}  # of sets of states
 _DEFAULT_DATATYPE = "standard"  # Maddison et al.: morphology
-_UNREAD_FORMATS = ("nolabels", "transpose", "tokens")  # each changes what the matrix means
+_LABEL = re.compile(rb"'(?:[^']|'')*'|\S+")
+_CELL = re.compile(rb"\{[^{}]*\}|\([^()]*\)|\S")  # of a matrix: a character, or a set of states
 _EQUATE = re.compile(r"([!-~])=(\{[!-z]+\}|\([!-z]+?\)|[!-~])")
 _STATE_BRACKET = re.compile(rb"[{}()]")
 _STATE_SET = re.compile(rb"\{[^{}()]*\}|\([^{}()]*\)")
@@ -168,12 +170,17 @@ class _Block:
     def options(self, word: str) -> dict[str, str]:
         return self.commands[word].parse_options() if word in self.commands else {}
 
+    def text(self, word: str) -> bytes:
+        return self.commands[word].text if word in self.commands else b""
+
 
 @dataclass(frozen=True)
 class _Format:
     """The FORMAT command; ``match`` and ``symbols`` are empty, and ``states`` None, if it does not declare them."""
 
     match: bytes
+    has_labels: bool  # whether each row of the matrix begins with the name of its taxon, or of its character
+    is_transposed: bool  # whether the rows are characters
     plain: bytes  # a table for `bytes.translate` that turns the gap and missing characters into ``-`` and ``?``
     is_interleaved: bool
     states: StateSpace | None
@@ -188,7 +195,8 @@ def read_nexus(text: bytes, source: str, states: StateSpace | None = None, **mor
     that FORMAT declares; gap and missing become ``-`` and ``?``. The matrix may be interleaved, with names in each
     block or in the first one alone, or not, whatever FORMAT says, as long as one of the layouts gives the announced
     sizes. Without `states`, FORMAT says what the data are, or the characters show it. The symbols of standard data that
-    FORMAT declares become 0, 1, 2 and so on in their order.
+    FORMAT declares become 0, 1, 2 and so on in their order. Rows without labels, or of characters (transpose), get the
+    names that TAXLABELS has.
 
     A set of states in brackets, such as {AG} or (AG), becomes the letter that stands for it, such as R. In standard
     and mixed data it becomes one of `sets`, whether it is polymorphic or uncertain.
@@ -199,7 +207,10 @@ def read_nexus(text: bytes, source: str, states: StateSpace | None = None, **mor
     announced = _parse_dimensions(block, blocks, source)
     kinds = _parse_kinds(block, announced, source) if declared.states is None else ()
     sets = StateSets(text, source)
-    records = _read_matrix(block.commands["matrix"], declared, announced, source, sets)
+    matrix = block.commands["matrix"]
+    if declared.is_transposed or not declared.has_labels:
+        matrix = _label_rows(matrix, declared, blocks, announced, source)
+    records = _read_matrix(matrix, declared, announced, source, sets)
     if declared.match and records:
         records = formats.resolve_matches(records, declared.match)
     records = [replace(record, sequence=record.sequence.translate(declared.plain)) for record in records]
@@ -257,11 +268,10 @@ def _parse_format(block: _Block, source: str, states: StateSpace | None) -> _For
             found = f"found datatype {show_name(datatype)}{unsaid}"
             raise InputError(f"{where}: {found}, expected one of: {', '.join(allowed)}")
         states = states or declared
-    for option in _UNREAD_FORMATS:
-        if options.get(option, "no").lower() != "no":  # SplitsTree writes transpose=no
-            expected = "expected a row for each taxon, with its name, and one character for each state"
-            raise InputError(f"{where}: the format option {option!r} is not supported, {expected}")
-    if options.get("labels", "left").lower() not in ("", "left", "yes"):
+    said = {option: options.get(option, "no").lower() != "no" for option in ("tokens", "transpose", "nolabels")}
+    if said["tokens"]:
+        raise InputError(f"{where}: the format option 'tokens' is not supported, expected a character for each state")
+    if options.get("labels", "left").lower() not in ("", "left", "yes", "no"):  # SplitsTree writes labels=no
         raise InputError(f"{where}: found labels={options['labels']}, expected the names on the left")
     for key in ("matchchar", "gap", "missing"):
         value = options.setdefault(key, "")
@@ -282,7 +292,8 @@ def _parse_format(block: _Block, source: str, states: StateSpace | None) -> _For
     match, gap, missing = (options[key].encode("ascii") for key in ("matchchar", "gap", "missing"))
     plain = bytes.maketrans(gap + missing, b"-" * len(gap) + b"?" * len(missing))
     equate = {macro.encode(): value.encode() for macro, value in _EQUATE.findall(macros)}
-    return _Format(match, plain, is_interleaved, states, symbols, equate)
+    has_labels = not said["nolabels"] and options.get("labels", "").lower() != "no"
+    return _Format(match, has_labels, said["transpose"], plain, is_interleaved, states, symbols, equate)
 
 
 def _parse_kinds(block: _Block, announced: formats.AnnouncedSize, source: str) -> tuple[DeclaredKind, ...]:
@@ -323,6 +334,29 @@ def _parse_dimensions(block: _Block, blocks: Sequence[_Block], source: str) -> f
         raise InputError(f"{source}: line {block.line}: found no nchar in the dimensions, expected the number of sites")
     n_taxa = int(sizes["ntax"]) if "ntax" in sizes else None
     return formats.AnnouncedSize(n_taxa, int(sizes["nchar"]), "the dimensions command")
+
+
+def _label_rows(
+    matrix: Command, declared: _Format, blocks: Sequence[_Block], announced: formats.AnnouncedSize, source: str
+) -> Command:
+    """The matrix as lines that begin with the names of taxa, from one that is transposed or has no labels."""
+    labels = [label for block in blocks for label in _LABEL.findall(block.text("taxlabels"))]
+    lines = [line for _, line in formats.number_lines(matrix.text)]
+    rows = [_CELL.findall(formats.split_name(line)[1] if declared.has_labels else line) for line in lines]
+    cells, n, n_sites = list(chain(*rows)), len(labels), announced.n_sites
+    if not cells or len(cells) != n * n_sites:
+        found = (
+            f"found {len(cells)} characters in a matrix {'of characters' if declared.has_labels else 'without labels'}"
+        )
+        raise InputError(f"{source}: line {matrix.line}: {found}, expected {n_sites} for each of {n} TAXLABELS")
+    if declared.is_transposed:
+        own = [cells[taxon::n] for taxon in range(n)]
+    elif declared.is_interleaved:
+        own = [list(chain(*rows[taxon::n])) for taxon in range(n)]
+    else:
+        own = [cells[taxon * n_sites : (taxon + 1) * n_sites] for taxon in range(n)]
+    text = b"".join(b"\n%b %b" % (label, b"".join(row)) for label, row in zip(labels, own, strict=True))
+    return replace(matrix, text=text)
 
 
 def _read_matrix(

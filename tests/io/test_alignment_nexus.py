@@ -54,6 +54,25 @@ def test_dialects_give_the_same_records(text):
         assert records == EXPECTED
 
 
+TAXA = "begin taxa; dimensions ntax=4; taxlabels A 'B b' C D; end;\nbegin characters;"
+
+
+@pytest.mark.parametrize(
+    ("rows", "form"),
+    [
+        ("ACGT\nAC-T\nAC GG\nRCGA\n", "nolabels"),
+        ("ACGTAC\n-TACGG\n{AG}CGA\n", "labels=no"),
+        ("AC\nAC\nAC\nRC\n\nGT\n-T\nGG\nGA\n", "nolabels interleave"),
+        ("AAA(A G)\nCCCC\nG-GG\nTTGA\n", "transpose nolabels"),
+        ("c1 AAA{AG}\n'c 2' CCCC\nc3 G-GG\nc4 T TGA\n", "transpose"),
+    ],
+)
+def test_rows_without_names_and_rows_of_characters(rows, form):
+    """IQ-TREE 2.0.7 reads the same, where blanks are not within brackets."""
+    text = nexus(rows, f"datatype=dna gap=- {form}", "nchar=4").replace("begin data;", TAXA)
+    assert read(text) == [("A", b"ACGT"), ("B b", b"AC-T"), ("C", b"ACGG"), ("D", b"RCGA")]
+
+
 def test_names_survive():
     rows = "'Homo sapiens' ACGT\n'O''Brien [x];' ACGT\nO'Brien_1 ACGT\nD'Arcy(2) ACGT\n'half ACGT\n"
     names = ["Homo sapiens", "O'Brien [x];", "O'Brien_1", "D'Arcy(2)", "'half"]
@@ -108,7 +127,19 @@ def test_records_know_their_lines():
         (nexus(form="datatype=Standard"), "found datatype 'Standard', expected one of: dna, rna, nucleotide"),
         (nexus(form="datatype=codon"), "line 4: found datatype 'codon', expected one of: dna, rna, nucleotide"),
         (nexus(form="datatype=restriction"), "found datatype 'restriction', expected one of: dna, rna, nucleotide"),
-        (nexus(form="datatype=dna transpose"), "line 4: the format option 'transpose' is not supported"),
+        (nexus(form="datatype=dna tokens"), "line 4: the format option 'tokens' is not supported"),
+        (
+            nexus(form="datatype=dna transpose"),
+            "line 5: found 16 characters in a matrix of characters, expected 4 for e",
+        ),
+        (
+            nexus(form="datatype=dna nolabels"),
+            "line 5: found 20 characters in a matrix without labels, expected 4 for ea",
+        ),
+        (
+            nexus(form="datatype=dna nolabels").replace("begin data;", TAXA.replace("D", "")),
+            "4 for each of 3 TAXLABELS",
+        ),
         (nexus(form="datatype=dna equate='x={AG'"), "line 4: found equate='x={AG', expected macros such as"),
         (nexus(form="datatype=dna labels=right"), "line 4: found labels=right, expected the names on the left"),
         (nexus(form="datatype=dna gap=--"), "line 4: found gap='--', expected one ASCII character"),
