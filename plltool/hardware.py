@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypedDict, Unpack
 
 from plltool.constants import PRECISIONS
-from plltool.errors import InputError, check_one_of, show_name, show_object
+from plltool.errors import InputError, check_kind, check_one_of, show_name, show_object
 from plltool.settings import make_plain
 
 ASSUMED_MEMORY = 1 << 32  # bytes of the host where the system tells of none
@@ -125,6 +125,7 @@ def parse_size(text: str) -> int:
 
     Raises InputError if it is no size of at least a byte.
     """
+    check_kind("memory", text, str, 'a size such as "2G"')
     found = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)([KMGT]?)(?:I?B)?", text.strip().upper())
     size = int(float(found[1]) * 2 ** SIZE_UNITS[found[2]]) if found else 0
     if size < 1:

@@ -9,6 +9,7 @@ from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from plltool.constants import VERSION
+from plltool.errors import InputError, show_object
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 F = TypeVar("F", bound=Callable[..., Any])
@@ -139,7 +140,9 @@ def schema_of(kind: Any) -> dict[str, Any]:
 def json_schema(*results: type) -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of the records of a class of results, such as `SearchResult`, or of several.
 
-    Its ``$id`` has the version of plltool, which records have as well.
+    Its ``$id`` has the version of plltool, which records have as well. InputError for something else.
     """
+    if not results or not all(isinstance(own, type) and hasattr(own, "as_record") for own in results):
+        raise InputError(f"found {show_object(results)}, expected classes of results, such as plltool.SearchResult")
     name = f"urn:plltool:{VERSION}:{'+'.join(own.__name__ for own in results)}"
     return {"$schema": DIALECT, "$id": name, **schema_of(results if len(results) > 1 else results[0])}

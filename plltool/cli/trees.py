@@ -220,7 +220,8 @@ def distances(task: Task) -> str:
 @_written("consensus")
 def consensus(task: Task) -> str:
     with Reporter(quiet=True):
-        return plltool.write_consensus(plltool.consensus(task.files, task.rule, task.threshold)) + "\n"
+        trees = plltool.read_tree_set(task.files, burnin=task.burnin)
+        return plltool.write_consensus(plltool.consensus(trees, task.rule, task.threshold)) + "\n"
 
 
 @_written("trees")

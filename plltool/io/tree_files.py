@@ -11,12 +11,13 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from numbers import Real
 from os import PathLike
 
 import numpy as np
 
 from plltool.constants import NO_NODE
-from plltool.errors import InputError, list_names, show_name
+from plltool.errors import InputError, list_names, show_name, show_object
 from plltool.io.alignment_formats import decode_name, starts_like_phylip
 from plltool.io.bridge import TreeObject, nodes_from_object
 from plltool.io.files import FileName, parse_object, read_text, source_name
@@ -84,13 +85,18 @@ FIRST_TREE, THE_TREE = "the first tree", "the tree"  # whose taxa others must ha
 GIVEN_TEXT = "the tree given"  # what errors call Newick text that comes from no file
 
 
-def read_tree_set(given: Sequence[FileName | Tree | TreeObject], names: Sequence[str] | None = None) -> TreeSet:
+def read_tree_set(
+    given: Sequence[FileName | Tree | TreeObject], names: Sequence[str] | None = None, burnin: float = 0.0
+) -> TreeSet:
     """All trees of several sources, in their order; nodes may have any number of branches.
 
     `given` are files (Newick or NEXUS, compressed or not), Newick texts, trees, and trees of other libraries; `names`
-    are the taxa, by default those of the first tree. Raises InputError if a file cannot be read, holds no tree or
-    something else, an object is no tree, or the taxa are not the same in all trees.
+    are the taxa, by default those of the first tree; `burnin` is the share of trees, 0 to 1, left out where each
+    source begins. Raises InputError if a file cannot be read, holds no tree or something else, an object is no tree, or
+    the taxa are not the same in all trees.
     """
+    if not (isinstance(burnin, Real) and 0 <= burnin < 1):
+        raise InputError(f"burnin: found {show_object(burnin)}, expected a share from 0 to below 1")
     known: Sequence[str] | None = names
     owner = FIRST_TREE if names is None else THE_TREE
     trees: list[Splits] = []
@@ -105,6 +111,7 @@ def read_tree_set(given: Sequence[FileName | Tree | TreeObject], names: Sequence
             roots.append(root_split(item, known) if item.is_rooted else None)
             continue
         source, found = find_nodes(item)
+        before = len(trees)
         for number, nodes in enumerate(found, start=1):
             where = f"{source}: tree {number}"
             tips = number_tips(nodes, where, known, owner)
@@ -116,6 +123,8 @@ def read_tree_set(given: Sequence[FileName | Tree | TreeObject], names: Sequence
             labels.append(f"{source}:{number}" if is_file else str(len(trees)))
             for warning in nodes.describe_negative(where):
                 log.warning(warning)
+        for own in (trees, roots, labels):
+            del own[before : before + int(burnin * (len(own) - before))]
     return make_tree_set(known or (), trees, roots, labels)
 
 

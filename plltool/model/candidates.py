@@ -1,7 +1,7 @@
 """The models to choose from, for each kind of data, with every kind of rates, and the criteria of the choice."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -11,7 +11,7 @@ from plltool.alignment.spaces import STANDARD_CODE, genetic_code_of
 from plltool.alignment.states import MULTISTATE, StateSpace
 from plltool.arrays import ArrayLike, FloatArray, IndexArray, likelihood_weights
 from plltool.constants import MAX_RATE_CATEGORIES
-from plltool.errors import InputError
+from plltool.errors import InputError, check_kind
 from plltool.model import codons, other_data, proteins
 from plltool.model.checks import Ascertainment
 from plltool.model.model_string import parse_model
@@ -85,8 +85,9 @@ class Candidates:
         asked = [f"{spec}{correction}" for spec in also]
         own = {candidate: parse_model(candidate).name for candidate in substitution_models(states)}
         wanted = set()
+        check_kind("candidates", names, Iterable, "names of models, such as GTR,HKY")
         for name in split_words(names):
-            if "+" in name or (meant := parse_model(name).name) not in own.values():
+            if not isinstance(name, str) or "+" in name or (meant := parse_model(name).name) not in own.values():
                 known = ", ".join(dict.fromkeys(own.values()))
                 raise InputError(f"candidates: found {name!r}, expected one of: {known}")
             wanted.add(meant)

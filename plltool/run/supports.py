@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple
 
 from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.constants import ROOTSTRAP, VERSION
-from plltool.errors import InputError, check_kind, list_names, show_name
+from plltool.errors import InputError, check_kind, count, list_names, show_name
 from plltool.io.files import Recorded, nan_to_null
 from plltool.io.newick_writer import write_newick, write_nexus
 from plltool.io.tree_files import write_splits
@@ -200,7 +200,7 @@ class Supports(Recorded, Shown):
         lines = []
         for kind in self.kinds:
             number = self.n_replicates.get(kind)
-            of = "" if number is None else f", {number} {KINDS[kind].counted}"
+            of = "" if number is None else f", {count(number, KINDS[kind].counted.removesuffix('s'))}"
             lines.append(f"{kind}: {KINDS[kind].meaning} ({KINDS[kind].unit}{of})")
         if ROOTSTRAP in self.values:
             places = self.root_places()[:MAX_SHOWN_ROOTS]

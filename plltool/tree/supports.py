@@ -7,13 +7,14 @@ pairs of halves agree, more replicates would hardly change the supports.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import MAJORITY
-from plltool.errors import InputError, check_one_of
+from plltool.errors import InputError, check_one_of, show_object
 from plltool.tree.splits import TreeSet, branch_splits, inner_splits, members_of
 from plltool.tree.topology import Tree
 
@@ -44,8 +45,8 @@ def make_consensus(trees: TreeSet, rule: str = MAJORITY_RULE, threshold: float =
     threshold : a share from 0.5 to below 1
     """
     check_one_of("rule", rule, RULES)
-    if not MAJORITY <= threshold < 1:
-        raise InputError(f"threshold: found {threshold}, expected a share from {MAJORITY} to below 1")
+    if not (isinstance(threshold, Real) and MAJORITY <= threshold < 1):
+        raise InputError(f"threshold: found {show_object(threshold)}, expected a share from {MAJORITY} to below 1")
     counts = trees.counts
     if rule == STRICT:
         chosen = np.flatnonzero(counts == trees.n_trees)

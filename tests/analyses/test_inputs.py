@@ -132,6 +132,15 @@ def test_arguments_of_another_type(wrong, message):
         (lambda: plltool.bootstrap_convergence([TREE] * 50, cutoff=5), "cutoff: found 5, expected 0 .. 1"),
         (lambda: plltool.place(ROWS, TREE, ROWS, heuristic="x"), "heuristic: found 'x', expected a number above"),
         (lambda: plltool.place(ROWS, TREE, ROWS, filter_acc_lwr="1"), "filter_acc_lwr: found '1', expected 0 .. 1"),
+        (lambda: plltool.select_model(ROWS, candidates=3, device="numpy"), "candidates: found 3, expected names"),
+        (lambda: plltool.select_model(ROWS, candidates=[3], device="numpy"), "candidates: found 3, expected one of: "),
+        (lambda: plltool.select_model(ROWS, also=3, device="numpy"), "also: found 3, expected a model string"),
+        (lambda: plltool.parse_size(5), 'memory: found 5, expected a size such as "2G"'),
+        (lambda: plltool.json_schema("SearchResult"), r"found \('SearchResult',\), expected classes of results"),
+        (lambda: plltool.consensus([TREE], threshold="x"), "threshold: found 'x', expected a share from 0.5"),
+        (lambda: plltool.read_tree_set([TREE], burnin=1), "burnin: found 1, expected a share from 0 to below 1"),
+        (lambda: plltool.bench(plltool.Hardware("numpy"), shapes=[(8,)]), r"shapes: found \[\(8,\)\], expected pairs"),
+        (lambda: plltool.bench(plltool.Hardware("numpy"), repetitions=0), "repetitions: found 0, expected at least 1"),
         (lambda: plltool.evaluate(ROWS, TREE, site_frequencies=[["a"]]), r"site_frequencies: found \[\['a'\]\], exp"),
     ],
 )  # fmt: skip
@@ -146,6 +155,7 @@ def test_records_hold_numbers_of_numpy():
     sampling = plltool.SampleOptions(np.int64(40), sample_every=np.int64(10), burnin=few, temperature=few)
     search = plltool.SearchOptions(radii=[np.int64(5)], epsilon=few, starts=one)
     for result in (
+        plltool.bench(plltool.Hardware("numpy"), np.int64(4), np.array([[4, 5]]), one, one),
         plltool.search(ROWS, seed=one, options=search, time=np.float32(60), **QUICK),
         plltool.bootstrap(ROWS, replicates=one, seed=one, workers=one, **QUICK),
         plltool.sample(ROWS, seed=one, options=sampling, **QUICK),

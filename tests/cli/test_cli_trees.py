@@ -46,6 +46,16 @@ def test_consensus(plltool, trees):
     assert plltool("trees", "consensus", "nowhere").exit_code == 1
 
 
+def test_a_consensus_without_the_first_trees(plltool, tmp_path):
+    """Shares and lengths of the rest, by hand: of four trees and of three, a quarter is one tree and none."""
+    long, short = tmp_path / "long.t", tmp_path / "short.t"
+    long.write_text("((a:9,b:9):9,c:9,d:9);\n" + "((a:1,c:1):2,b:1,d:1);\n" * 3)
+    short.write_text("((a:1,b:1):4,c:1,d:1);\n" * 3 + "((a:1,c:1):2,b:1,d:1);\n")
+    assert plltool("trees", "consensus", long, "--burnin", 0.25).stdout == "(a:1.0,(b:1.0,d:1.0)100:2.0,c:1.0);\n"
+    both = plltool("trees", "consensus", long, short, "--burnin", 0.49).stdout
+    assert both == "(a:1.0,(b:1.0,d:1.0)66.6667:2.0,c:1.0);\n"
+
+
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open files have no names here")
 def test_standard_output_that_goes_to_a_file_is_not_replaced(plltool, trees, tmp_path):
     link = tmp_path / "stdout"  # as /dev/stdout is one

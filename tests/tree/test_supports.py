@@ -140,6 +140,7 @@ def test_trees_with_multifurcations(tmp_path):
     ordered = found.in_order(("tbe", "fbp"))
     assert list(ordered.values) == ["tbe", "fbp"]
     assert ordered.newick("fbp") == found.newick("fbp")
+    assert supports("(a,b,c,d,e,f);", [replicates[0]]).describe()[0].endswith("(per cent, 1 replicate)")
     star = supports("(a,b,c,d,e,f);", replicates)
     assert star.newick().replace(":0.1", "") == "(a,b,c,d,e,f);"
     assert star.as_record()["branches"] == []

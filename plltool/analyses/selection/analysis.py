@@ -9,7 +9,7 @@ of a scheme.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike, fspath
@@ -23,7 +23,7 @@ from plltool.analyses.selection.course import Selection, run_together
 from plltool.analyses.selection.merging import Grouping, PartGroup, distinct_names
 from plltool.analyses.selection.model_fits import Fit, ModelFitter, PartData, ask_fitter, compare_fits
 from plltool.constants import CRITERIA, LINKED, SCALED, UNLINKED
-from plltool.errors import InputError, check_least, check_one_of, show_name
+from plltool.errors import InputError, check_kind, check_least, check_one_of, show_name
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.files import nan_to_null
 from plltool.io.model_reader import read_model
@@ -104,6 +104,7 @@ def select_model(
     run.announce_data()
     [patterns] = run.task.parts
     correction = Ascertainment("lewis") if ascertainment else None
+    check_kind("also", also, Iterable, "a model string, or several")
     specs = [read_model(text) for text in ([also] if isinstance(also, str) else also)]
     possible = Candidates.of(patterns.states, free_rates * max_rates, correction, candidates, specs)
     if correction is not None:

@@ -33,6 +33,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import index
 from os import PathLike
 from typing import Any, cast
 
@@ -44,7 +45,7 @@ from plltool.engine.base import EngineData, Peak
 from plltool.engine.layout import DataShape, Layout
 from plltool.engine.select import make_engine
 from plltool.engine.storage import Slots
-from plltool.errors import InputError, check_kind
+from plltool.errors import InputError, check_kind, check_least, show_object
 from plltool.hardware import Hardware
 from plltool.io.files import Recorded, read_object
 from plltool.model.model import Model
@@ -166,8 +167,16 @@ def bench(
     hold the number of states.
     """
     check_kind("hardware", hardware, Hardware, "a plltool.Hardware")
+    for what, found, least in (("n_states", n_states, 2), ("repetitions", repetitions, 1), ("seed", seed, 0)):
+        check_least(what, found, least)
     rows: list[dict[str, Any]] = []
-    fitting = items.QUICK_SHAPES if shapes is None else tuple(Shape(*shape) for shape in shapes)
+    n_states, seed = int(n_states), int(seed)
+    fitting: tuple[Shape, ...] = items.QUICK_SHAPES
+    if shapes is not None:
+        try:
+            fitting = tuple(Shape(*map(index, shape)) for shape in shapes)
+        except TypeError:  # also of a pair that is none
+            raise InputError(f"shapes: found {show_object(shapes)}, expected pairs of whole numbers") from None
     if shapes is None and not quick:
         layouts = {
             own: Layout(n_states, items.N_COMPONENTS, own.n_taxa, (own.n_patterns,), vw=1, precision=hardware.precision)
