@@ -152,7 +152,7 @@ def resolve_matches(records: Sequence[Record], match: bytes) -> list[Record]:
 
 NAMES_HINT = "--names first-word cuts them at the first blank, --names whole keeps them without this note"
 
-_BLOCKS = re.compile(rb"CLUSTAL|MUSCLE|PROBCONS|# STOCKHOLM", re.IGNORECASE)
+_BLOCKS = re.compile(rb"CLUSTAL|MUSCLE|PROBCONS|MSAPROBS|KALIGN|# STOCKHOLM", re.IGNORECASE)
 _MSF_NAME = re.compile(rb"^[ \t]*Name:[ \t]*(\S+)", re.MULTILINE)
 _HEAD = 10_000  # bytes, within which MSF announces its size
 _OTHER_GAPS = bytes.maketrans(b".~", b"--")

@@ -36,6 +36,7 @@ _LABEL = r"'(?:[^']|'')*+'|[^\s,='\[\]();]++"
 _TREE = re.compile(rf"\s*+(?:\*\s*+)?(?P<name>{_LABEL})\s*+(?:\[[^\[\]]*+\]\s*+)*+=(?P<newick>.*)", re.DOTALL)
 _WEIGHT = re.compile(r"[^(]*\[&W\s+(?!1[\s\]])", re.IGNORECASE)  # of a tree, other than 1
 _WORD = re.compile(rf"\s*+({_LABEL})")
+_PAML = re.compile(rb"[0-9]+\s+[0-9]+\s*\(")  # the numbers of taxa and trees, then a tree
 _PAIR = re.compile(rf"\s*+({_LABEL})\s+({_LABEL})\s*+(,|\Z)")
 
 Names = dict[str, str]  # what a label stands for
@@ -226,7 +227,7 @@ def read_tree_text(path: FileName) -> tuple[bytes, str]:
     """The content of a file of trees, or the tree in the record of a run, and what errors call it."""
     content, source = read_text(path), source_name(path)
     start = content.lstrip()
-    if start.startswith(b">") or starts_like_phylip(start):
+    if start.startswith(b">") or (starts_like_phylip(start) and not _PAML.match(start)):
         raise InputError(f"{source}: found an alignment, expected a tree (Newick or NEXUS), or the record of a run")
     if not start.startswith(b"{"):
         return content, source

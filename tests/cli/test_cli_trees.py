@@ -142,6 +142,9 @@ def test_a_record_stands_for_its_tree_and_an_alignment_for_none(plltool, data_di
     assert plltool("show", record).stdout == plltool("show", tree).stdout
     found = plltool("trees", "distances", record, tree, "--json")
     assert json.loads(found.stdout)["distances"] == [[0, 0], [0, 0]]
+    for head in ("  4  1\n\n", "4 1 "):  # of PAML: the numbers of taxa and trees, as PHYLIP has those of taxa and sites
+        tree.write_text(f"{head}(a:1,b:1,(c:1,d:1):1);\n// end\n")
+        assert plltool("show", tree).stdout == plltool("show", record).stdout
     record.write_text("{}")
     assert "it lacks tree" in plltool("show", record).stderr
     alignment = data_dir / "primates.phy"

@@ -139,6 +139,8 @@ T_COFFEE = "CLUSTAL FORMAT for T-COFFEE Version_11.00 [MODE:  ], CPU=0.01 sec, S
         *(CLUSTAL, STOCKHOLM, MSF),
         MSF.replace("\nb2", "\n b2").replace("\nc", "\n  c"),  # as PileUp writes it
         CLUSTAL.replace("CLUSTAL O(1.2.4)", "MUSCLE (3.8)"),
+        CLUSTAL.replace("CLUSTAL O(1.2.4)", "MSAPROBS version 0.9.7"),
+        CLUSTAL.replace("CLUSTAL O(1.2.4) multiple sequence alignment", "Kalign (2.0) alignment in ClustalW format"),
         CLUSTAL.replace("CLUSTAL O(1.2.4) multiple sequence alignment", T_COFFEE),
     ],
 )
