@@ -183,8 +183,9 @@ def write_fitted(result: Any) -> str:
 
 def write_sets(rows: Sequence[tuple[str, str, str, str]]) -> str:
     """NEXUS of the name, the columns, the model and the tree length of each part."""
-    sets = [f"  charset {name} = {sites.replace(', ', ' ')};" for name, sites, _, _ in rows]
-    models = [f"    {model}: {name}{length}" for name, _, model, length in rows]
+    names = [own if re.fullmatch(r"[\w.]+", own) else "'" + own.replace("'", "''") + "'" for own, *_ in rows]
+    sets = [f"  charset {name} = {row[1].replace(', ', ' ')};" for name, row in zip(names, rows, strict=True)]
+    models = [f"    {model}: {name}{length}" for name, (_, _, model, length) in zip(names, rows, strict=True)]
     return "\n".join(["#nexus", "begin sets;", *sets, "  charpartition mymodels =", ",\n".join(models) + ";", "end;"])
 
 

@@ -19,8 +19,9 @@ from plltool.constants import FIRST_WORD
 from plltool.front_ends.options import Given
 
 _log = logging.getLogger("plltool")
-_CHARSET = re.compile(r"\bcharset\s+(\S+?)\s*=\s*([^;]+);", re.IGNORECASE)
+_CHARSET = re.compile(r"\bcharset\s+('(?:[^']|'')*'|\S+?)\s*=\s*([^;]+);", re.IGNORECASE)
 _CHARPARTITION = re.compile(r"\bcharpartition\s+\S+?\s*=\s*([^;]+);", re.IGNORECASE)
+_DATA_WORD = re.compile(r":\s*([A-Za-z]\w*)\s*,")  # of a charset, behind the name of its file
 _LINE = re.compile(r"\s*(?P<model>[^=]+?)\s*,\s*(?P<name>[^,=]+?)\s*=(?P<sites>.*)")
 KINDS = ("DNA", "DNAX", "AA", "BIN", "MULTI", "PROT", "AUTO", "NT", "CODON", "MORPH")  # in place of a model
 
@@ -162,23 +163,36 @@ def join_alignments(where: str, states: str | None, counts: Sequence[int] | None
     return whole.with_constant_sites(counts) if counts else whole, parts, first.names[0]
 
 
+def _bare(name: str) -> str:
+    """A name without its quotes."""
+    return name[1:-1].replace("''", "'") if name.startswith("'") else name
+
+
 def read_parts(path: str, model: str, spell: Callable[[str], str]) -> str:
     """A partition file as plltool reads it, a line for each part; parts without a model have `model`.
 
-    `spell` writes a model of the file as plltool does. A file whose charsets are in files of their own stays as it is.
-    The tree length of a part, which IQ-TREE writes behind its name, is found again.
+    `spell` writes a model of the file as plltool does. The tree length of a part, which IQ-TREE writes behind its name,
+    is found again.
     """
     lines = read_lines(path)
     if lines[:1] and lines[0].lower().startswith("#nexus"):
         text = re.sub(r"\[[^\]]*\]", "", "\n".join(lines))
-        charsets, chosen = _CHARSET.findall(text), _CHARPARTITION.search(text)
-        if any(":" in sites for _, sites in charsets):
-            return path
+        charsets = {_bare(name): sites for name, sites in _CHARSET.findall(text)}
+        chosen = _CHARPARTITION.search(text)
         pairs = [pair.rsplit(":", 1) for pair in re.split(r",(?![^{]*\})", chosen[1])] if chosen else []
-        stated = {re.sub(r"\{[^{}]*\}$", "", pair[1].strip()): pair[0].strip() for pair in pairs if len(pair) > 1}
+        stated = {
+            _bare(re.sub(r"\{[^{}]*\}$", "", pair[1].strip())): pair[0].strip() for pair in pairs if len(pair) > 1
+        }
+        stated = stated if stated.keys() & charsets else {}  # other programs have names there, and their columns
+        if unknown := sorted(stated.keys() - charsets):
+            raise InputError(f"{path}: found {unknown[0]!r} in charpartition, expected one of: {', '.join(charsets)}")
         spaced = re.compile(r"(?<=[\w\\])\s+(?=\d)")
-        rows: list[Any] = [(stated.get(name, "DNA"), name, spaced.sub(", ", sites)) for name, sites in charsets]
-        rows = [row for row in rows if row[1] in stated] or rows
+        typed = {name: word[1] for name, sites in charsets.items() if (word := _DATA_WORD.search(sites))}
+        rows: list[Any] = [
+            (stated.get(own, typed.get(own, "DNA")), re.sub("[,=]", "_", own), spaced.sub(", ", sites))
+            for own, sites in charsets.items()
+            if own in (stated or charsets)
+        ]
     else:
         rows = [match.groups() for line in lines if (match := _LINE.fullmatch(line))]
         if len(rows) < len(lines):

@@ -36,7 +36,8 @@ def read_report(path):
     """What parsers take from .iqtree: the model and the lnL of the tree."""
     text = path.read_text()
     lnl = float(re.search(r"Log-likelihood of the tree: (-\d+\.\d+)", text)[1])
-    return re.search(r"Model of substitution: (\S+)", text)[1], lnl, text
+    model = re.search(r"Model of substitution: (\S+)", text)
+    return model and model[1], lnl, text  # of partitions there is none
 
 
 @pytest.mark.parametrize("model", LNL)
@@ -59,6 +60,29 @@ def test_a_tree_with_multifurcations_stays(call, folder, request):
     assert plltool.tree_distances([folder / "p.nwk", folder / "r.treefile"])[0, 1] == 0
     call(f"{line} -alrt 100", 0)
     assert plltool.read_tree(folder / "r.treefile").n_taxa == 12
+
+
+def test_charsets_with_quoted_names_and_files(call, folder, request):
+    """lnL by IQ-TREE 2.0.7, `iqtree2 -s primates.phy -p q.nex -te p.nwk -me 0.001`, also for columns without a file."""
+    primates = request.config.rootpath / PRIMATES
+    (folder / "p.nwk").write_text(TREE)
+    text = (
+        "#nexus\nbegin sets;\ncharset 'first part' = primates.phy: 1-449;\n"
+        "charset second = primates.phy:DNA, 450-898\\2 451-898\\2;\n"
+        "charpartition mine = HKY:'first part', TIM2+G:second;\nend;\n"
+    )
+    for own in (text, text.replace("primates.phy:DNA,", "").replace("primates.phy:", "")):
+        (folder / "q.nex").write_text(own)
+        call(f"iqtree -s {primates} -p q.nex -te p.nwk --prefix r -quiet -redo", 0)
+        _, lnl, report = read_report(folder / "r.iqtree")
+        assert lnl == pytest.approx(-5873.4600, abs=PRECISION)
+        assert "#branches + #model parameters): 33\n" in report
+    written = (folder / "r.best_model.nex").read_text()
+    assert "charset 'first part' = 1-449;" in written
+    call(f"iqtree -s {primates} -p r.best_model.nex -te r.treefile -blfix --prefix again -quiet", 0)
+    assert read_report(folder / "again.iqtree")[1] == pytest.approx(lnl, abs=1e-3), "values have 6 digits"
+    (folder / "q.nex").write_text(text.replace("G:second", "G:2nd"))
+    call(f"iqtree -s {primates} -p q.nex -te p.nwk --prefix s", 1, told="q.nex: found '2nd' in charpartition, expected")
 
 
 def test_the_command_of_augur(call, folder):
