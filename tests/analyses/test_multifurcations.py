@@ -14,7 +14,6 @@ from plltool.constants import MIN_BRANCH_LENGTH
 
 STAR = "(a:0.1,b:0.2,c:0.15,d:0.3,e:0.05);"
 ROWS = {"a": "AACGTACG", "b": "AACGTTCA", "c": "ACCGTTNA", "d": "GACTTTCA", "e": "AACGAACG"}
-PRIMATES = "data/primates.phy"
 TWO_CLADES = (
     "(Tarsius_syrichta,Lemur_catta,(Homo_sapiens,Pan,Gorilla,Pongo),Hylobates,"
     "(Macaca_fuscata,M_mulatta,M_fascicularis,M_sylvanus),Saimiri_sciureus);"
@@ -39,12 +38,12 @@ def distance(newick, other):
 
 
 @pytest.mark.parametrize(("tree", "model", "lnl", "n_parameters"), IQTREE)
-def test_lnl_is_that_of_iqtree(tree, model, lnl, n_parameters, request):
-    found = plltool.evaluate(request.config.rootpath / PRIMATES, tree, model)
+def test_lnl_is_that_of_iqtree(tree, model, lnl, n_parameters, primates):
+    found = plltool.evaluate(primates, tree, model)
     assert found.lnl == pytest.approx(lnl, abs=PRECISION)
     assert found.scores["n_parameters"] == n_parameters
     assert distance(found.newick, tree) == 0
-    again = plltool.evaluate(request.config.rootpath / PRIMATES, found.newick, found.models, fixed=True)
+    again = plltool.evaluate(primates, found.newick, found.models, fixed=True)
     assert again.lnl == pytest.approx(found.lnl, rel=1e-11)
 
 

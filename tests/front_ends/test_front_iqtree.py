@@ -46,13 +46,13 @@ def test_models_mean_what_they_mean_in_iqtree(model, fit, folder):
     assert read_report(folder / "r.iqtree")[1] == pytest.approx(LNL[model], abs=PRECISION)
 
 
-def test_a_tree_with_multifurcations_stays(call, folder, request):
+def test_a_tree_with_multifurcations_stays(call, folder, primates):
     """lnL by IQ-TREE 2.0.7, `iqtree2 -s primates.phy -te TREE -m HKY+F+G4`, which gives such trees no supports."""
     (folder / "p.nwk").write_text(
         "((Tarsius_syrichta,Lemur_catta),Saimiri_sciureus,((Homo_sapiens,Pan,Gorilla),Pongo,Hylobates),"
         "(Macaca_fuscata,M_mulatta,M_fascicularis,M_sylvanus));"
     )
-    line = f"iqtree -s {request.config.rootpath / PRIMATES} -te p.nwk -m HKY+F+G4 --prefix r -quiet -redo"
+    line = f"iqtree -s {primates} -te p.nwk -m HKY+F+G4 --prefix r -quiet -redo"
     call(line, 0)
     _, lnl, text = read_report(folder / "r.iqtree")
     assert lnl == pytest.approx(-5768.8296, abs=PRECISION)
@@ -62,9 +62,8 @@ def test_a_tree_with_multifurcations_stays(call, folder, request):
     assert plltool.read_tree(folder / "r.treefile").n_taxa == 12
 
 
-def test_charsets_with_quoted_names_and_files(call, folder, request):
+def test_charsets_with_quoted_names_and_files(call, folder, primates):
     """lnL by IQ-TREE 2.0.7, `iqtree2 -s primates.phy -p q.nex -te p.nwk -me 0.001`, also for columns without a file."""
-    primates = request.config.rootpath / PRIMATES
     (folder / "p.nwk").write_text(TREE)
     text = (
         "#nexus\nbegin sets;\ncharset 'first part' = primates.phy: 1-449;\n"
