@@ -1,7 +1,5 @@
 """Builders that several test folders share: models as the engine and as the oracle see them, trees, codes, programs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Packages: sources, wheel, manual pages, recipes of other package managers; nothing is missing, and a search runs."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -12,8 +12,6 @@ is 1 if they are not.
 Needs a C compiler, Python's headers, cffi, and MrBayes with BEAGLE: Debian's packages mrbayes and libhmsbeagle1v5.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys

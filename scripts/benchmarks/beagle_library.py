@@ -1,7 +1,5 @@
 """BEAGLE's own library through ctypes, with the calls of `plltool.beagle.Instance`."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable
 from typing import Any

@@ -13,8 +13,6 @@ none for tips, which all look up. Nanoseconds are those of one pattern of one in
 Needs BEAGLE's library, such as Debian's package libhmsbeagle1v5. BEAGLE is Ayres et al. 2019, Systematic Biology 68.
 """
 
-from __future__ import annotations
-
 import argparse
 import ctypes
 import platform
@@ -74,7 +72,8 @@ class Rival:
         if scaling:
             self.instance.reset_scale_factors(total)
         self.instance.update_partials(operations, total)
-        ends = edge_buffers(edge, self._n_taxa)
+        tip, other, branch = edge
+        ends = int(buffers(np.int32(other), self._n_taxa)), ~tip, branch  # parent, child and matrix
         return self.instance.calculate_edge_log_likelihoods(*ends, None, None, [0], [0], [total])[0]
 
 
@@ -89,12 +88,6 @@ def make_operations(newviews: np.ndarray, n_taxa: int, scaling: bool) -> tuple[n
     if scaling:
         operations[:, 1] = slots
     return operations, directed_slots(n_taxa) if scaling else Instance.NONE
-
-
-def edge_buffers(edge: tuple[int, int, int], n_taxa: int) -> tuple[int, int, int]:
-    """Parent, child and matrix of an edge (tip, other operand, branch)."""
-    tip, other, branch = edge
-    return int(buffers(np.int32(other), n_taxa)), ~tip, branch
 
 
 def buffers(operands: np.ndarray | np.int32, n_taxa: int) -> np.ndarray:

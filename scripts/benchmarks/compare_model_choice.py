@@ -82,11 +82,7 @@ class Task:
         """IQ-TREE's partition file with the columns of the whole alignment."""
         if not self.morphology:
             return scheme
-        moved = re.sub(
-            r"genes\.phy:([^;]*)",
-            lambda text: re.sub(r"(?<![\d\\])\d+", lambda found: str(int(found[0]) + self.morphology), text[1]),
-            scheme,
-        )
+        moved = re.sub(r"genes\.phy:([^;]*)", lambda text: move_columns(text[1], self.morphology), scheme)
         return moved.replace("morphology.phy:", "")
 
     def write_parts(self, path: Path, ranges: Sequence[str], models: Sequence[str] = ()) -> None:
@@ -97,8 +93,7 @@ class Task:
             if self.morphology:
                 is_first = int(re.split(r"\D", own)[0]) <= self.morphology
                 file = "morphology.phy: MORPH, " if is_first else "genes.phy: DNA, "
-                shift = 0 if is_first else self.morphology
-                own = re.sub(r"(?<![\d\\\\])\d+", lambda found, by=shift: str(int(found[0]) - by), own)
+                own = own if is_first else move_columns(own, -self.morphology)
             sets.append(f"charset p{number} = {file}{own};")
         chosen = ", ".join(f"{name}: p{number}" for number, name in enumerate(models))
         lines = ["#nexus", "begin sets;", *sets, *([f"charpartition c = {chosen};"] if models else []), "end;"]
@@ -109,6 +104,11 @@ class Task:
         """The same for plltool, except parts."""
         given = [str(self.alignment), "--tree", str(self.tree), "--threads", "1"]
         return [*given, *(["--data-type", "codon"] if self.is_codons else [])]
+
+
+def move_columns(ranges: str, by: int) -> str:
+    """Ranges of columns with other numbers; steps, behind a backslash, stay."""
+    return re.sub(r"(?<![\d\\])\d+", lambda found: str(int(found[0]) + by), ranges)
 
 
 def write_mixed(data: Path, folder: Path) -> tuple[Path, Path, bool, str]:

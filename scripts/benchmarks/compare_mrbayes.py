@@ -18,8 +18,6 @@ of the prior Exp(10), as those runs did. A program agrees from when on the ASDSF
 larger than the largest among the references.
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import math

@@ -54,13 +54,6 @@ def share_of_trees(trees: Iterable[Splits], wanted: Iterable[int], least: float)
     return [100 * sum(tree.get(split, -1.0) >= least for tree in trees) / len(trees) for split in wanted]
 
 
-def bootstrap_with_iqtree(alignment: Path, kind: str, model: str, seed: int) -> Path:
-    """The file of the trees of IQ-TREE's ultrafast bootstrap."""
-    prefix = alignment.parent / f"iq{seed}"
-    run_iqtree(alignment, prefix, "-st", kind, "-m", model, "-bb", 1000, "-wbtl", "-seed", seed)
-    return Path(f"{prefix}.ufboot")
-
-
 def read_rows(path: Path, n_columns: int | None) -> dict[str, str]:
     """The sequences that have data under plain names, with all columns or a random sample of them."""
     sequences = plltool.read_alignment(path)
@@ -100,8 +93,9 @@ def compare_ultrafast(
     with tempfile.TemporaryDirectory() as folder:
         file = write_phylip(Path(folder) / "all.phy", data)
         for seed in range(1, n_seeds + 1):
-            made = bootstrap_with_iqtree(file, kind, model, seed)
-            theirs.append(as_tree_set(made, best.tree.names).shares)
+            prefix = file.with_name(f"iq{seed}")
+            run_iqtree(file, prefix, "-st", kind, "-m", model, "-bb", 1000, "-wbtl", "-seed", seed)
+            theirs.append(as_tree_set(Path(f"{prefix}.ufboot"), best.tree.names).shares)
             found = plltool.ultrafast_bootstrap(data, best.tree, best.models, threads=1, seed=seed)
             ours.append(dict(zip(branch_splits(found.tree), found.values["ufboot"].tolist(), strict=True)))
     return {

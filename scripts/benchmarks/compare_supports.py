@@ -6,11 +6,10 @@
 Every program runs GTR+F+G4, except raxml-cat, which runs GTRCAT. plltool searches the tree; then each program makes its
 replicates: plltool, plltool-fast and plltool-default (`plltool bootstrap` with the default or the named effort of the
 replicates), plltool-rapid (--rapid), raxml and raxml-cat (-b), raxml-rapid (-x), iqtree-ufboot (-B 1000) and
-plltool-ufboot; iqtree-ufboot-again and plltool-ufboot-again have another seed. --seconds limits each of them: the
-replicates made by then count, those of IQ-TREE only if it has finished. --made adds the trees of an existing file,
-without seconds. Pairs of programs are compared over the inner branches of plltool's tree, and over all splits that
-either program has in at least 5 % of its trees. Seconds are wall time and processor time of whole processes. Programs
-that are not installed are left out.
+plltool-ufboot. --seconds limits each of them: the replicates made by then count, those of IQ-TREE only if it has
+finished. --made adds the trees of an existing file, without seconds. Pairs of programs are compared over the inner
+branches of plltool's tree, and over all splits that either program has in at least 5 % of its trees. Seconds are wall
+time and processor time of whole processes. Programs that are not installed are left out.
 """
 
 import argparse
@@ -31,8 +30,8 @@ from plltool.run.inputs import as_tree_set
 from plltool.tree.splits import branch_splits, inner_splits
 
 PROGRAMS = (
-    *("plltool", "plltool-fast", "plltool-default", "plltool-rapid", "plltool-ufboot", "plltool-ufboot-again"),
-    *("raxml", "raxml-cat", "raxml-rapid", "iqtree-ufboot", "iqtree-ufboot-again"),
+    *("plltool", "plltool-fast", "plltool-default", "plltool-rapid", "plltool-ufboot"),
+    *("raxml", "raxml-cat", "raxml-rapid", "iqtree-ufboot"),
 )
 MODEL = "GTR+F+G4"
 RARE = 0.05  # share of the trees of both programs below which a split is left out
@@ -53,13 +52,8 @@ def replicate_command(program: str, alignment: Path, folder: Path, number: int, 
         command = [RAXML, "-T", threads, kind, "7", "-p", "7", "-#", number, "-m", model]
         return [*command, "-s", alignment, "-n", program, "-w", folder], folder / f"RAxML_bootstrap.{program}"
     command = [IQTREE, "-s", alignment, "-m", MODEL, "-B", "1000", "--wbtl", "-T", threads]
-    command += ["-seed", seed_of(program), "-redo"]
-    return [*command, "--keep-ident", "-quiet", "--prefix", folder / program], folder / f"{program}.ufboot"
-
-
-def seed_of(program: str) -> int:
-    """The seed of an ultrafast bootstrap."""
-    return 8 if program.endswith("-again") else 7
+    command += ["-seed", "7", "-redo", "--keep-ident", "-quiet", "--prefix", folder / program]
+    return command, folder / f"{program}.ufboot"
 
 
 def time_run(command: list[Any], seconds: float) -> dict[str, Any]:
@@ -90,20 +84,14 @@ def compare(first: dict[int, float], second: dict[int, float], branches: list[in
 
 
 def make_ufboot(
-    alignment: Path, tree: Path, model: str, asked: argparse.Namespace, seed: int, names: Sequence[str]
+    alignment: Path, tree: Path, model: str, threads: int, names: Sequence[str]
 ) -> tuple[dict[int, float], dict[str, Any]]:
     """plltool's ultrafast supports of its tree, by split of the `names`."""
     began, used = time.perf_counter(), time.process_time()
-    found = plltool.ultrafast_bootstrap(alignment, tree, model, threads=asked.threads, seed=seed)
+    found = plltool.ultrafast_bootstrap(alignment, tree, model, threads=threads, seed=7)
     seconds = {"seconds": round(time.perf_counter() - began, 1), "cpu_seconds": round(time.process_time() - used, 1)}
     values = dict(zip(branch_splits(found.tree, names), (found.values["ufboot"] / 100).tolist(), strict=True))
     return {split: value for split, value in values.items() if value == value}, seconds | {"cut": False, "trees": 1000}
-
-
-def split_made(text: str) -> tuple[str, Path]:
-    """The name and the file of NAME=FILE."""
-    name, _, path = text.partition("=")
-    return name, Path(path)
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -113,7 +101,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--program", nargs="+", default=PROGRAMS, choices=PROGRAMS)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--seconds", type=float, default=7200.0)
-    parser.add_argument("--made", nargs="+", default=[], type=split_made)
+    parser.add_argument("--made", nargs="+", default=[], metavar="NAME=FILE")
     return parser.parse_args()
 
 
@@ -132,9 +120,9 @@ def main() -> None:
         for program in asked.program:
             if not is_there(EXECUTABLES[program.partition("-")[0]]):
                 continue
-            if program.startswith("plltool-ufboot"):
+            if program == "plltool-ufboot":
                 tree, model = folder / "best.best.nwk", str(folder / "best.json")
-                found = make_ufboot(alignment, tree, model, asked, seed_of(program), best.names)
+                found = make_ufboot(alignment, tree, model, asked.threads, best.names)
                 shares[program], programs[program] = found
             else:
                 command, path = replicate_command(program, alignment, folder, asked.replicates, asked.threads)
@@ -146,7 +134,7 @@ def main() -> None:
                 programs[program]["trees"] = len(lines)
                 shares[program] = as_tree_set(path, best.names).shares
             print(program, programs[program], flush=True)
-    for program, path in asked.made:
+    for program, path in (entry.split("=", 1) for entry in asked.made):
         trees = as_tree_set(path, best.names)
         programs[program] = {"trees": trees.n_trees}
         shares[program] = trees.shares

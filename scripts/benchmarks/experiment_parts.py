@@ -1,7 +1,5 @@
 """A part of experiments.py: what a search spends on each kind of instruction, and the older layout of CLAs."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -37,13 +35,13 @@ class Launched:
     named: dict[str, Any]
 
 
-def keep_opcodes(launched: Launched, opcodes: Sequence[int]) -> Request:
-    """The request with these instructions alone; its pieces begin where they began."""
-    program = launched.request.program
-    is_kept = np.isin(program[:, 0], opcodes)
-    before = np.concatenate([[0], np.cumsum(is_kept)])
-    pieces = np.unique(before[launched.request.pieces]).astype(np.int32)
-    return replace(launched.request, program=program[is_kept], pieces=pieces)
+def keep_opcodes(request: Request, opcodes: Sequence[int]) -> Request:
+    """The request with these instructions alone, and values if they make any; its pieces begin where they began."""
+    is_kept = np.isin(request.program[:, 0], opcodes)
+    program, before = request.program[is_kept], np.concatenate([[0], np.cumsum(is_kept)])
+    pieces = np.unique(before[request.pieces]).astype(np.int32)
+    n_values = request.n_values * bool(np.any(program[:, 0] >= Opcode.EVALUATE))
+    return replace(request, program=program, pieces=pieces, n_values=n_values)
 
 
 def seconds_of(engine: OpenCLEngine, launches: Sequence[Launched], opcodes: Sequence[int]) -> float:
@@ -55,7 +53,7 @@ def seconds_of(engine: OpenCLEngine, launches: Sequence[Launched], opcodes: Sequ
     clock = time.perf_counter if engine.layout.lane_per_item else time.process_time
     began = clock()
     for own in launches:
-        request, more = keep_opcodes(own, opcodes), [given for given in own.more if given is not None]
+        request, more = keep_opcodes(own.request, opcodes), [given for given in own.more if given is not None]
         if (more and len(request.program) < len(own.request.program)) or not len(request.program):
             request, more = own.request, [Schedule(own.request.program, (make_tracks([0], 0),))]
         engine._use_models(own.models)

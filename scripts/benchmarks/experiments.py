@@ -39,7 +39,7 @@ from time import perf_counter, process_time
 from typing import Any, cast
 
 import numpy as np
-from experiment_parts import OlderLayout, spent_by_kind
+from experiment_parts import OlderLayout, keep_opcodes, spent_by_kind
 from rivals import commit, least_seconds, load, make_parser, run, save, today, write_nexus
 
 import plltool
@@ -58,7 +58,6 @@ from plltool.engine.base import EngineData
 from plltool.engine.contract import Opcode
 from plltool.engine.layout import DataShape
 from plltool.engine.opencl.engine import OpenCLEngine
-from plltool.engine.program import Request
 from plltool.engine.select import Slots, make_engine
 from plltool.hardware import Hardware
 from plltool.model.model import Model
@@ -116,8 +115,8 @@ def bench(options: Sequence[str]) -> dict[str, Any]:
     """The record of one run of `plltool bench`."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "bench.json"
-        code = "from plltool.cli import main; main(prog_name='plltool')"  # gpu_day.sh does not install plltool
-        command = [sys.executable, "-c", code, "bench", *options, "--output", str(file), "--quiet"]
+        # gpu_day.sh does not install plltool
+        command = [sys.executable, "-m", "plltool", "bench", *options, "--output", str(file), "--quiet"]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         record: dict[str, Any] = json.loads(file.read_text())
     return record
@@ -256,20 +255,13 @@ def newviews_of(likelihood: TreeLikelihood) -> tuple[IntArray, FloatArray]:
     ((request, lengths),) = record(engine_of(likelihood), likelihood.lnl)
     components = likelihood.models[0].components()
     matrices = np.array([components.transition_matrices(length) for length in lengths.ravel()])
-    return keep_rows(request, [Opcode.NEWVIEW]).program[:, 1:6], matrices
-
-
-def keep_rows(request: Request, opcodes: Sequence[int]) -> Request:
-    """The request with these instructions alone; without values unless it has instructions that make them."""
-    program = request.program[np.isin(request.program[:, 0], opcodes)]
-    has_values = bool(np.any(program[:, 0] >= Opcode.EVALUATE))
-    return dataclasses.replace(request, program=program, n_values=request.n_values * has_values)
+    return keep_opcodes(request, [Opcode.NEWVIEW]).program[:, 1:6], matrices
 
 
 def stage_of(likelihood: TreeLikelihood, ask: Callable[[], object], opcodes: Sequence[int]) -> Callable[[], None]:
     """Runs the instructions of a request that have these opcodes."""
     engine = cast(OpenCLEngine, likelihood.engine)
-    executions = [(keep_rows(request, opcodes), lengths) for request, lengths in record(engine, ask)]
+    executions = [(keep_opcodes(request, opcodes), lengths) for request, lengths in record(engine, ask)]
 
     def run_stage() -> None:
         replay(engine, executions)

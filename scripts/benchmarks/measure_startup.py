@@ -74,15 +74,6 @@ def find_commit(python: str) -> str | None:
     return commit.stdout.strip() or None
 
 
-def processor() -> str:
-    """The processor's name, as Linux tells it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
-
-
 def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("installed", nargs="*", metavar="NAME=PYTHON", default=[f"plltool={sys.executable}"])
@@ -108,7 +99,7 @@ def main() -> None:
     for name, row in rows.items():
         for what in samples[name][0]:
             print(f"{name + ' ' + what:26}{row[what]['median']:10.3f}{row[what]['least']:10.3f}")
-    machine = f"{processor()}, {len(os.sched_getaffinity(0))} cores, {platform.platform()}"
+    machine = f"{len(os.sched_getaffinity(0))} cores, {platform.platform()}"
     facts = {"benchmark": "start-up", "date": today(), "machine": machine, "python_version": platform.python_version()}
     save(asked.output, facts | {"repetitions": asked.repetitions, "seconds": rows})
 

@@ -14,8 +14,6 @@ speed: the smallest and median effective size of all columns, per second of proc
 Hamiltonian trajectories.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import logging

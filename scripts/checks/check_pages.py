@@ -9,8 +9,6 @@ reads the HTML, axe looks for what people with impairments cannot use. Pictures 
 The exit status is 1 if anything is found. Without node, npm or Chromium nothing is checked, and a line says so.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

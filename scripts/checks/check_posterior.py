@@ -11,8 +11,6 @@ burn-in. Standard errors are those of the draws and of the differences between r
 of the squared differences over squared standard errors, of topologies with a probability above 0.004, is above 2.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -14,8 +14,6 @@ written and read. Its input is shortened and kept in the folder --failures. The 
 Equal seeds and counts give equal inputs. Run it under nice; it uses one process.
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import json

@@ -1,7 +1,5 @@
 """The parsers that `fuzz.py` feeds, each with its first inputs and the tokens of its format."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import tempfile

@@ -9,8 +9,6 @@ time only the process itself is killed, not its child processes. The exit status
 search leaves a checkpoint behind.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
@@ -51,7 +49,6 @@ KINDS = {
         keeps_checkpoint=True,  # more generations go on from it
     ),
 }
-RUN = "from plltool.cli import main; main(prog_name='plltool')"
 
 
 def main() -> int:
@@ -66,7 +63,7 @@ def main() -> int:
     options = sys.argv[at + 1 :] or kind.options
     rng = random.Random(given.seed)
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-c", RUN, given.command, str(given.alignment), "--quiet", *options]
+        command = [sys.executable, "-m", "plltool", given.command, str(given.alignment), "--quiet", *options]
         began = time.monotonic()
         expected = run_to_end(command, Path(folder) / "whole", kind)
         seconds = time.monotonic() - began

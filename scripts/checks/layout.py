@@ -5,8 +5,6 @@ The order is that of the drawing in CONTRIBUTING.md; `tests/test_layers.py` hold
 1 if an import goes against the order or modules import each other in a circle.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import re

@@ -16,8 +16,6 @@ vectors of 8 lanes or more: they need a driver for those, such as Intel's from p
 and they count as not run.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

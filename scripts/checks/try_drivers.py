@@ -22,7 +22,6 @@ import time
 from pathlib import Path
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "primates.phy"
-COMMAND = "from plltool.cli import main; main(prog_name='plltool')"
 LIBRARIES = Path("/usr/lib/x86_64-linux-gnu")
 INTEL, RUSTICL = LIBRARIES / "intel-opencl" / "libigdrcl.so", LIBRARIES / "libRusticlOpenCL.so.1"
 CASES = {  # the library, and the variables that make it show a device
@@ -41,7 +40,7 @@ def run_plltool(folder: Path, variables: dict[str, str], *arguments: str) -> dic
     environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), **variables}
     began = time.monotonic()
     child = subprocess.Popen(
-        [sys.executable, "-P", "-c", COMMAND, *arguments],
+        [sys.executable, "-P", "-m", "plltool", *arguments],
         cwd=folder,
         env=environment,
         stdout=subprocess.PIPE,

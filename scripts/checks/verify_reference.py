@@ -22,7 +22,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -73,14 +73,6 @@ def take_data(folder: Path, name: str, take: Mapping[str, Any]) -> dict[str, str
     return texts
 
 
-def fixed_rows(rows: dict[str, Any]) -> Iterator[tuple[str, str, float]]:
-    """(label, model, lnL) of every model that plltool reads."""
-    for label, row in rows.items():
-        if label != "bl_optimised":
-            accepted = row[row["accept"]]
-            yield label, accepted["model"], accepted["lnl"]
-
-
 def check(label: str, found: float, expected: float, tolerance: float) -> bool:
     """Print one comparison and return whether it holds."""
     good = abs(found - expected) <= tolerance
@@ -92,13 +84,17 @@ def check(label: str, found: float, expected: float, tolerance: float) -> bool:
 def check_fixed(name: str, alignment: Any, trees: Path, rows: dict[str, Any], device: str) -> bool:
     """Fixed tree, lengths and parameters."""
     good = True
-    for label, model, expected in fixed_rows(rows):
+    for label, row in rows.items():
+        if label == "bl_optimised":
+            continue
+        accepted = row[row["accept"]]
+        tree, model = trees / f"{name}.fixed.nwk", accepted["model"]
         try:
-            found = plltool.evaluate(alignment, trees / f"{name}.fixed.nwk", model, fixed=True, device=device).lnl
+            found = plltool.evaluate(alignment, tree, model, fixed=True, device=device).lnl
         except plltool.InputError as error:
             print(f"skip {name} {label}: {str(error).split('; accepted')[0]}")
             continue
-        good &= check(f"{device} {name} {label}", found, expected, FIXED_TOLERANCE)
+        good &= check(f"{device} {name} {label}", found, accepted["lnl"], FIXED_TOLERANCE)
     return good
 
 

@@ -19,7 +19,6 @@ import time
 from pathlib import Path
 
 LIBRARIES = ("/usr/lib/oclgrind/liboclgrind-rt-icd.so", "/usr/local/lib/liboclgrind-rt-icd.so")
-COMMAND = "from plltool.cli import main; main(prog_name='plltool')"
 REPORT = re.compile(r"^(?:[\w-]+ data race|Invalid (?:read|write)|.*[Bb]arrier divergence|Unaligned).*", re.MULTILINE)
 TREE = "(t0:0.1,t1:0.2,(t2:0.1,(t3:0.2,t4:0.1):0.1):0.1);"
 LETTERS = {"dna": list("ACGT"), "protein": list("ARNDCQEGHILKMFPSTWYV"), "codon": ["AAA", "CCC", "GAT", "TTC", "ATG"]}
@@ -64,7 +63,7 @@ def run_case(name: str, command: list[str], variables: dict[str, str], folder: P
     words = [word.format(data=kind) for word in command] + ["--device", "0:0", "--prefix", "case", "--redo"]
     began = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-c", COMMAND, *words], env=variables, cwd=folder, capture_output=True, text=True
+        [sys.executable, "-m", "plltool", *words], env=variables, cwd=folder, capture_output=True, text=True
     )
     reports = REPORT.findall(done.stdout + done.stderr)
     seconds = time.perf_counter() - began

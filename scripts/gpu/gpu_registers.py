@@ -151,11 +151,6 @@ def compile_module(
     return module
 
 
-def group_sizes(layout: Layout) -> dict[str, int]:
-    """Work-items of a group of each kernel."""
-    return {"traverse": layout.group_items, "pmatrices": PMATRICES_ITEMS, "add_rows": ADD_ROWS_ITEMS}
-
-
 def measure_nvidia(
     tools: dict[str, Path], layout: Layout, files: Sequence[str], options: list[str], devices: list[str]
 ) -> Found:
@@ -181,7 +176,7 @@ def require_group_size(ptx: str, size: int) -> str:
 
 def read_ptxas(report: str, layout: Layout, device: str) -> Iterator[tuple[str, Usage]]:
     """Of each kernel in the report of ptxas -v."""
-    sizes = group_sizes(layout)
+    items = {"traverse": layout.group_items, "pmatrices": PMATRICES_ITEMS, "add_rows": ADD_ROWS_ITEMS}  # of a group
     for part in report.split("Compiling entry function '")[1:]:
         kernel = part.split("'")[0]
 
@@ -190,7 +185,7 @@ def read_ptxas(report: str, layout: Layout, device: str) -> Iterator[tuple[str, 
             return int(found[1]) if found else 0
 
         use = Usage(number("registers"), number("bytes spill stores"), number("bytes stack"), number("bytes smem"), 0)
-        yield kernel, replace(use, occupancy=nvidia_occupancy(use, sizes[kernel], NVIDIA[device]))
+        yield kernel, replace(use, occupancy=nvidia_occupancy(use, items[kernel], NVIDIA[device]))
 
 
 def nvidia_occupancy(use: Usage, group_items: int, limits: Limits) -> float:

@@ -5,8 +5,6 @@
 `packaging/build_backend.py` calls this for each wheel, and `pip install` puts them where `man plltool` finds them.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterable, Iterator

@@ -7,7 +7,7 @@ import pytest
 from oracles.ascertainment import corrected_lnl, correction, invariable_lnl
 from oracles.likelihood import dna_columns, pruning
 from oracles.models import components_of
-from small_alignments import primates, variable
+from small_alignments import variable
 
 from plltool.analyses.ancestral.analysis import ancestral_states
 from plltool.analyses.machine.compare import compare
@@ -32,28 +32,6 @@ from plltool.tree_search.neighbours import neighbour_sites
 OPTIONS = SearchOptions("fast", starts=1, radii=(1, 2), perturbations=0)
 GIVEN = "HKY{1/4}+FU{0.3/0.2/0.2/0.3}+G4{0.5}"
 SUFFIXES = ["+ASC_LEWIS", "+ASC_FELS{40}", "+ASC_STAM{30/20/10/25}"]
-# raxmlHPC 8.2.12 -m ASC_GTRGAMMA --asc-corr=... -f e, on the variable columns of data/primates.phy: the suffix of the
-# same meaning, and the rates, alpha, lengths of the tree and lnL that RAxML prints
-RAXML_FREQUENCIES = "+FU{0.307766/0.371337/0.068215/0.252682}"
-RAXML_TREE = (
-    "(Lemur_catta:{},((((((Homo_sapiens:{},Pan:{}):{},Gorilla:{}):{},Pongo:{}):{},Hylobates:{}):{},"
-    "(((Macaca_fuscata:{},M_mulatta:{}):{},M_fascicularis:{}):{},M_sylvanus:{}):{}):{},Saimiri_sciureus:{}):{},"
-    "Tarsius_syrichta:{});"
-)
-RAXML = [
-    ("+ASC_LEWIS", "GTR{30.627129/727.686264/37.085226/36.219746/297.546587/1.0}", "+G4{0.195564}", """
-    0.3213437907 0.0366257108 0.0462638793 0.0190669342 0.0465183303 0.0644348716 0.1167135546 0.0484532036 0.1350908610
-    0.1140404132 0.0116039141 0.0165943847 0.0263309217 0.0403353334 0.0330876202 0.0566981940 0.2306413690 0.1129266066
-    0.3982668965 0.2487640717 0.4561908259""", -4553.446780),
-    ("+ASC_FELS{300}", "GTR{32.006542/691.516472/38.375470/35.573957/279.586276/1.0}", "+G4{0.474501}", """
-    0.4398259220 0.0558057832 0.0716449136 0.0319345982 0.0703580871 0.0991365207 0.1792478615 0.0701313905 0.2060279691
-    0.1586355411 0.0177006131 0.0254999527 0.0400252685 0.0636055893 0.0548533926 0.0833889073 0.3294682828 0.1532004847
-    0.5506789392 0.3476091368 0.6302305166""", -5097.005454),
-    ("+ASC_STAM{100/60/40/90}", "GTR{48.188430/787.826381/49.481561/41.387047/414.454429/1.0}", "+G4{0.454761}", """
-    0.4335600136 0.0556682099 0.0697924764 0.0315295336 0.0679505826 0.0983680335 0.1767541192 0.0676764331 0.2062868691
-    0.1561988523 0.0177691783 0.0249961866 0.0390944312 0.0631244208 0.0536080257 0.0820063742 0.3256054436 0.1504874980
-    0.5496596711 0.3424211411 0.6238728624""", -5509.257797),
-]  # fmt: skip
 
 
 @pytest.fixture(scope="module", name="variable")
@@ -86,16 +64,6 @@ def test_lnl_of_a_fixed_tree(variable, suffix, device):
     assert found.site_lnl.sum() == pytest.approx(found.lnl, rel=1e-12)
     assert found.model.endswith(suffix.replace("40", "40.0").replace("30/20/10/25", "30.0/20.0/10.0/25.0"))
     assert found.n_patterns == resolve_inputs(variable, None)[0].patterns[0].n_patterns
-
-
-@pytest.mark.parametrize(("suffix", "rates", "alpha", "lengths", "lnl"), RAXML)
-def test_lnl_of_raxml(data_dir, suffix, rates, alpha, lengths, lnl):
-    """On its trees, with its parameters; an optimisation ends no more than 0.01 lower."""
-    rows = variable(primates(data_dir))
-    model, tree = rates + RAXML_FREQUENCIES + alpha + suffix, RAXML_TREE.format(*lengths.split())
-    # abs: what 6 digits of the parameters leave; measured 3e-4
-    assert evaluate(rows, tree, model, fixed=True, device="numpy").lnl == pytest.approx(lnl, abs=1e-3)
-    assert evaluate(rows, tree, "GTR" + RAXML_FREQUENCIES + "+G4" + suffix, device="numpy").lnl > lnl - 0.01
 
 
 @pytest.mark.parametrize("brlen", ["linked", "scaled", "unlinked"])

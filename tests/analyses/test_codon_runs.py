@@ -1,4 +1,4 @@
-"""Codons from file to tree, beside IQ-TREE and PAML."""
+"""Codons from file to tree; `test_reference_rows.py` has them beside IQ-TREE and PAML."""
 
 import numpy as np
 import pytest
@@ -8,30 +8,7 @@ from small_alignments import write_fasta
 import plltool
 from plltool.errors import InputError
 
-# codeml 4.9j, CodonFreq = 2 (F3X4), NSsites = 0 1 2 3, ncatG = 3, on these trees
-TREES = {
-    "lysozymeSmall.nuc": "((Hsa_Human,Hla_gibbon),((Cgu/Can_colobus,Pne_langur),Mmu_rhesus),"
-    "(Ssc_squirrelM,Cja_marmoset));",
-    "abglobin.nuc": "((rabbit,rat),(human,goat-cow),marsupial);",
-}
-CODEML = [
-    ("lysozymeSmall.nuc", "M0", -906.017440),
-    ("lysozymeSmall.nuc", "M1a", -902.503872),
-    ("lysozymeSmall.nuc", "M2a", -899.998568),
-    ("lysozymeSmall.nuc", "M3", -899.985262),
-    ("abglobin.nuc", "M0", -3053.378337),
-    ("abglobin.nuc", "M1a", -2974.989362),
-    ("abglobin.nuc", "M2a", -2970.148359),
-    ("abglobin.nuc", "M3", -2961.890401),
-]
 TREE = "((a:0.1,b:0.2):0.1,c:0.3,(d:0.2,e:0.1):0.2);"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("file", "model", "lnl"), CODEML)
-def test_optima_are_those_of_codeml(shared, file, model, lnl):
-    found = plltool.evaluate(shared / "data" / file, TREES[file], f"{model}+F3X4", device="numpy").lnl
-    assert lnl - 0.01 <= found <= lnl + 0.001
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,5 @@
 """Alignments whose kind is hard to tell: gaps, few letters, several kinds side by side. All are simulated."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

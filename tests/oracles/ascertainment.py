@@ -5,8 +5,6 @@ Leaché et al. 2015 give n unseen invariable sites of unknown state (felsenstein
 Models, trees and columns are those of `oracles.likelihood`.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

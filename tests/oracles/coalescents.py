@@ -3,8 +3,6 @@
 Imports nothing of plltool.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

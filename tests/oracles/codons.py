@@ -1,7 +1,5 @@
 """Slow, obvious codon models: what plltool's are checked against. Imports nothing of plltool."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Concordance factors by their definitions, with sets of names, quartet by quartet and site by site."""
 
-from __future__ import annotations
-
 import math
 from itertools import combinations, product
 

@@ -1,7 +1,5 @@
 """The slow, obvious test of a constraint: list the splits of both trees over the constraint's taxa and compare."""
 
-from __future__ import annotations
-
 
 def newick(nested):
     """Nested tuples of names as Newick, without the semicolon."""

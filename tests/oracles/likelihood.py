@@ -5,8 +5,6 @@ set of states as a bit mask, or the likelihoods of its states as a list. A model
 (weight, frequencies, rate matrix), the rate matrix with the component's rate multiplied in.
 """
 
-from __future__ import annotations
-
 import math
 from itertools import product
 

@@ -3,8 +3,6 @@
 Trees and columns are those of `oracles.likelihood`; a model here is GTR with rates over sites from any shape.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from oracles.likelihood import orient
 from oracles.substitution import q_matrix

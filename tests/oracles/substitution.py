@@ -1,7 +1,5 @@
 """Slow, obvious substitution models: what plltool.model is checked against. Imports nothing of plltool."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

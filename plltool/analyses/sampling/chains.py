@@ -20,8 +20,6 @@ number of generations t, so that neighbours in heat exchange theirs with the pro
 to change, but ever less, and what is sampled stays the posterior (Miasojedow, Moulines & Vihola 2013).
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Sequence

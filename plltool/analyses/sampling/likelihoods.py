@@ -6,8 +6,6 @@ elsewhere. If it is accepted, the two change places at these nodes; if it is rej
 have slots of their own, see `plltool.analyses.sampling.state`. All chains are tracks of one launch.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

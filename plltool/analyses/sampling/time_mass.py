@@ -14,8 +14,6 @@ steps are tuned. So the mass is the same all along a trajectory, whatever the tr
 second derivatives is the idea of Ji et al. 2020).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple

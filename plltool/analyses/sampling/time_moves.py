@@ -1,7 +1,5 @@
 """Moves of time trees: of heights, numbers of clock and prior, rates and topologies; and HMC of all numbers."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

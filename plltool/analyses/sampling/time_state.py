@@ -5,8 +5,6 @@ the branch, 1 for a strict clock. For a relaxed one log m_i is normal with the s
 mean -s^2 / 2, so that the mean of m_i is 1 (uncorrelated log-normal rates: Drummond, Ho, Phillips & Rambaut 2006).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -6,8 +6,6 @@ keeps what a chain samples, as its moves do. A likelihood that is not finite, wh
 move.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
