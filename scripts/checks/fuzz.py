@@ -6,7 +6,7 @@
     scripts/checks/fuzz.py partition --count 1000000 --seed 7 --output fuzz.json
     scripts/checks/fuzz.py newick --replay failures/newick-1.bin
 
-Inputs are mutations of a corpus: files of `data/` and the small inputs in `fuzz_parsers.py`. An input with a new kind
+Inputs are mutations of a corpus: files of `data/` and the small inputs in `fuzz_inputs.toml`. An input with a new kind
 of answer joins the corpus. A failure is an exception other than PlltoolError, an answer that takes longer than --limit,
 memory that grows by more than --memory, a message that is not one short line, or a value that changes when it is
 written and read. Its input is shortened and kept in the folder --failures. The exit status is 1 if there was a failure.

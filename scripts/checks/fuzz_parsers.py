@@ -39,16 +39,19 @@ DIGITS = dict.fromkeys(NAMES, "0123012" * 6)
 
 
 def as_bytes(given: Any) -> Any:
-    """A text, or a list of texts, each letter of which is a byte."""
+    """A text, or a list or a table of texts, each letter of which is a byte."""
+    if isinstance(given, dict):
+        return {name: as_bytes(own) for name, own in given.items()}
     return given.encode("latin-1") if isinstance(given, str) else list(map(as_bytes, given))
 
 
 INPUTS = tomllib.loads(Path(__file__).with_name("fuzz_inputs.toml").read_text(encoding="utf-8"))
-GIVEN = SimpleNamespace(**{name: as_bytes(given) for name, given in INPUTS.items()})
+GIVEN = SimpleNamespace(**as_bytes(INPUTS))
 COMMON = [*GIVEN.common, b"9" * 5000]
 
 STATE_SETS = GIVEN.nexus.replace(b"A-?T", b"{AG}-(C,T){A-}").replace(b"interleave", b"missing=x")
 STANDARD = GIVEN.nexus.replace(b"datatype=dna", b"datatype=standard symbols='ACGTRYKM'").replace(b"....", b"{AC}(GT)..")
+SETS = GIVEN.sets, GIVEN.file_sets, GIVEN.sets.replace(b"mrbayes", b"sets")
 RECORD = json.dumps(
     dict.fromkeys(("lnl", "n_taxa", "n_sites", "n_patterns", "seconds", "seed", "brlen", "layout", "counters"), 1)
     | {"model": "GTR+G4", "tree": "(a,b,c);", "start_lnls": [1], "parts": [{"name": "x"}], "parameters": {}}
@@ -234,136 +237,59 @@ ALIGNMENTS = [
     b"4 4\nabcdefghijACGT\nb         ACGT\nc         ACGT\nd         ACGT\n",
 ]
 
-PARSERS = {
-    "fasta": Parser(run_alignment, [GIVEN.fasta, *data_files("hard.fasta")], [b">", b">a"]),
-    "phylip": Parser(
-        run_alignment, [GIVEN.phylip, ALIGNMENTS[4], *data_files("primates.phy")], [b"4 8", b"I", b"S", b"."]
-    ),
-    "nexus": Parser(run_alignment, [GIVEN.nexus, STATE_SETS, GIVEN.mixed, STANDARD], GIVEN.words),
-    "blocks": Parser(
-        run_alignment, GIVEN.blocks, [b"CLUSTAL\n", b"# STOCKHOLM 1.0\n", b"MSF: 4", b"\n//", b"#=GR", b" 4\n"]
-    ),
-    "alignment": Parser(run_alignment, ALIGNMENTS, [*GIVEN.words, b">", b"4 8\n", b"\x1f\x8b"]),
-    "vcf": Parser(
-        run_alignment,
-        [GIVEN.vcf, gzip.compress(GIVEN.vcf, mtime=0)],
-        [b"0/1", b"1|0", b"./.", b"\tGT", b"\tA\tC,T", b"##"],
-    ),
-    "catg": Parser(run_alignment, [GIVEN.catg], [b",1", b"0.5", b"1e-300", b"nan", b"\t", b"A"]),
-    "newick": Parser(run_newick, [*GIVEN.trees, *data_files("simulated.nwk")], [b"(a,b)", b":1", b":-1", b"''"]),
-    "named_newick": Parser(
+READERS: dict[str, tuple[Callable[[bytes, Path], object], list[bytes]]] = {  # of each parser, and the first inputs
+    "fasta": (run_alignment, [GIVEN.fasta, *data_files("hard.fasta")]),
+    "phylip": (run_alignment, [GIVEN.phylip, ALIGNMENTS[4], *data_files("primates.phy")]),
+    "nexus": (run_alignment, [GIVEN.nexus, STATE_SETS, GIVEN.mixed, STANDARD]),
+    "blocks": (run_alignment, GIVEN.blocks),
+    "alignment": (run_alignment, ALIGNMENTS),
+    "vcf": (run_alignment, [GIVEN.vcf, gzip.compress(GIVEN.vcf, mtime=0)]),
+    "catg": (run_alignment, [GIVEN.catg]),
+    "newick": (run_newick, [*GIVEN.trees, *data_files("simulated.nwk")]),
+    "named_newick": (
         lambda content, _: parse_newick(text_of(content), "the tree", NAMES).n_edges,
         [GIVEN.trees[0], GIVEN.part_trees[1]],
-        [b"(a,b)", b":1", b"b_c", b"'d e'"],
     ),
-    "model": Parser(run_model, GIVEN.models, GIVEN.model_words),
-    "partition": Parser(
-        run_scheme,
-        [
-            GIVEN.lines,
-            GIVEN.codon_lines,
-            GIVEN.pair_lines,
-            GIVEN.sets,
-            GIVEN.file_sets,
-            GIVEN.sets.replace(b"mrbayes", b"sets"),
-            RECORD,
-        ],
-        [*GIVEN.words, *GIVEN.model_words, b"1-.\\3"],
-    ),
-    "paml": Parser(run_paml, [paml_seed()], [b"0.05", b"1e308"]),
-    "structure": Parser(run_structure, [b"((.[.))]..<{}>\n"], [b"(", b"<", b">", b"((", b"))", b"."]),
-    "matrix": Parser(
-        run_matrix,
-        [b"N north\nS\nE # x\nmatrix\n- 2 1\n1 - 1\n1 2 -\n", b"N\nS\nE\nmatrix\n- 2 1\n1 - 1\n1 3 -\n"],
-        [b"matrix", b"1e-9", b"#"],
-    ),
-    "definitions": Parser(
+    "model": (run_model, GIVEN.models),
+    "partition": (run_scheme, [GIVEN.lines, GIVEN.codon_lines, GIVEN.pair_lines, *SETS, RECORD]),
+    "paml": (run_paml, [paml_seed()]),
+    "structure": (run_structure, GIVEN.structure),
+    "matrix": (run_matrix, GIVEN.matrix),
+    "definitions": (
         run_definitions,
         [GIVEN.definitions, GIVEN.more_definitions + b"model own = " + paml_seed() + b"; end;"],
-        [
-            b"model",
-            b"frequency",
-            b"MIX{",
-            b"FMIX{",
-            b"empirical",
-            b"C10pi3",
-            b":2:1",
-            b"own",
-            b"usual",
-            *GIVEN.model_words,
-        ],
     ),
-    "report": Parser(
-        in_report("json"),
-        [SHOWN_RECORD],
-        [b"null", b"[]", b"{}", b'"tree"', b'"parts"', b"1e400", b"-1", b"\\ud800", b"NaN"],
-    ),
-    "jplace": Parser(
-        in_report("jplace"),
-        [GIVEN.jplace],
-        [b"{0}", b"{-1}", b'"p"', b'"nm"', b"null", b"[]", b"{}", b"1e400", b"NaN", b"'{1}'"],
-    ),
-    "concordance": Parser(
-        in_report("cf.json"),
-        [GIVEN.concordance],
-        [b"null", b"[]", b"{}", b'"gcf"', b'"scf"', b"1e400", b"-1", b'"taxa"', b"NaN"],
-    ),
-    "calibrations": Parser(
+    "report": (in_report("json"), [SHOWN_RECORD]),
+    "jplace": (in_report("jplace"), [GIVEN.jplace]),
+    "concordance": (in_report("cf.json"), [GIVEN.concordance]),
+    "calibrations": (
         of_file(lambda path: [str(own) for own in read_calibrations(path, tuple("abcd"), ((0.0, 0.0),) * 4)]),
-        [b"name,taxa,lower,upper,prior,offset\nx,a b,1,2,,\n", b"taxa\tprior\toffset\nroot\tgamma(2,1)\t3\n"],
-        [b"root", b"normal(3,1)", b"uniform(1,2)", b"lower", b"1e9"],
+        GIVEN.calibrations,
     ),
-    "dates": Parser(
-        of_file(lambda path: [row.date for row in read_dates(path)]),
-        [
-            b"name\tdate\na\t2011.5\nb\t2011-05-17\nc\t2011-XX-XX\nd\t?\n",
-            b'strain,id,Date\n"a,b",1,[2011.2:2011.5]\nc,2,2011-05\n',
-        ],
-        [b"b(", b"XX", b"2011-", b"[2011:", b":", b"]", b"-02-30", b"NA", b"date", b"name"],
-    ),
-    "table": Parser(
-        run_table,
-        [
-            b"taxon\tplace\thome\na\tnorth\t?\nb\tnorth|east\t\nc\tsouth-west\teast\n",
-            b'taxon,"the place"\na,north\n"b,c",east | north\nd,\n',
-        ],
-        [b"north", b"|", b",,", b"\t\t", b"\\n", b'","', b'""'],
-    ),
-    "record": Parser(run_record, [RECORD], [b"null", b"[[", b"{}", b'"model"', b"NaN", b"\\ud800"]),
-    "part_trees": Parser(
-        of_file(lambda path: read_tree(path, NAMES, unlinked=True).lengths.shape),
-        GIVEN.part_trees,
-        [b"(a,f)", b":1", b");\n"],
-    ),
-    "tree_files": Parser(
+    "dates": (of_file(lambda path: [row.date for row in read_dates(path)]), GIVEN.dates),
+    "table": (run_table, GIVEN.table),
+    "record": (run_record, [RECORD]),
+    "part_trees": (of_file(lambda path: read_tree(path, NAMES, unlinked=True).lengths.shape), GIVEN.part_trees),
+    "tree_files": (
         of_file(lambda path: len(read_tree_set([path]).names)),
         [GIVEN.trees[0], *GIVEN.trees[3:], GIVEN.nexus_trees, GIVEN.sampled_trees],
-        [b"tree t = ", b"[&R]", b"[&U]", b"translate", b"utree"],
     ),
-    "gene_trees": Parser(
+    "gene_trees": (
         of_file(lambda path: len(read_gene_trees([path], NAMES)[0].splits)),
         [*GIVEN.trees, b"(a,(b_c,d_e));\n((a,f),b_c);"],
-        [b"(a,f)", b":1", b");\n"],
     ),
-    "constraint": Parser(
-        of_file(lambda path: read_constraint(path, NAMES) is None),
-        [b"((a,'b c'),(d_e,f));", b"((a,b_c),d_e,(it's,f));", b"(a,b_c,d_e,f);"],
-        [b"(a,f)", b":1"],
-    ),
-    "checkpoint": Parser(
-        run_checkpoint,
-        [checkpoint_seed(), checkpoint_seed().split(b"\n--\n")[0] + b"\n--\n{}\n"],
-        [b"null", b"[]", b"{}", b"7", b"\n--\n"],
-    ),
-    "outgroup": Parser(run_outgroup, [b"a\nb c", b"a,b c", b"it's,f"], [b"a", b"b c", b"d_e"]),
-    "prior": Parser(
-        run_prior,
-        [b"exponential(10)", b"gammadir(1,0.1,1,1)", b"dirichlet(1,2.5)", b" Uniform( 0 , 1 )"],
-        [b"(", b")", b",", b"1e308", b"nan", b"inf", b"-0"],
-    ),
-    "hardware": Parser(
-        lambda content, _: parse_hardware(text_of(content)),
-        [b"numpy:vw=2", b"0:0:precision=single:threads=2:memory=1.5G"],
-        [b"vw=", b"memory="],
-    ),
+    "constraint": (of_file(lambda path: read_constraint(path, NAMES) is None), GIVEN.constraints),
+    "checkpoint": (run_checkpoint, [checkpoint_seed(), checkpoint_seed().split(b"\n--\n")[0] + b"\n--\n{}\n"]),
+    "outgroup": (run_outgroup, GIVEN.outgroup),
+    "prior": (run_prior, GIVEN.prior),
+    "hardware": (lambda content, _: parse_hardware(text_of(content)), GIVEN.hardware),
+}
+WORDS = {  # further tokens, which several parsers share
+    **dict.fromkeys(("nexus", "alignment"), GIVEN.words),
+    **dict.fromkeys(("model", "definitions"), GIVEN.model_words),
+    "partition": [*GIVEN.words, *GIVEN.model_words],
+}
+PARSERS = {
+    name: Parser(run, seeds, [*GIVEN.tokens.get(name, ()), *WORDS.get(name, ())])
+    for name, (run, seeds) in READERS.items()
 }
