@@ -145,7 +145,10 @@ def find_nodes(given: FileName | TreeObject, called: str = GIVEN_TEXT) -> tuple[
     if is_newick(given):
         return called, _at_least_one(parse_trees(str(given), called), called)
     if isinstance(given, (str, PathLike)):
-        return source_name(given), _at_least_one(_read_nodes(given), source_name(given))
+        content, source = read_tree_text(given)
+        is_nexus = starts_like_nexus(content)
+        found = read_nexus_trees(content, source) if is_nexus else parse_trees(decode_name(content), source)
+        return source_name(given), _at_least_one(found, source_name(given))
     nodes, source = nodes_from_object(given)
     return source, iter([nodes])
 
@@ -214,13 +217,6 @@ def find_branches(nodes: RootedNodes, tips: dict[int, int]) -> Iterator[tuple[in
     for node, parent in enumerate(nodes.parents):
         if parent != NO_NODE and below[node] != everybody:
             yield node, everybody ^ below[node] if below[node] & 1 else below[node]
-
-
-def _read_nodes(path: FileName) -> Iterator[RootedNodes]:
-    content, source = read_tree_text(path)
-    if starts_like_nexus(content):
-        return read_nexus_trees(content, source)
-    return parse_trees(content.decode("utf-8", "surrogateescape"), source)
 
 
 def read_tree_text(path: FileName) -> tuple[bytes, str]:

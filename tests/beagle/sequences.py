@@ -254,9 +254,12 @@ class Player:
                 found = instance.calculate_root_log_likelihoods(both, [0, 1], [frequencies] * 2, scales)
                 self.note("two roots", found)
 
+    def ends(self, round_):
+        """The buffers of the two children of the root, first one of partials, if there is one."""
+        return sorted((self.buffer(child, round_) for child in self.children[-1]), key=lambda k: k < self.shape.n_tips)
+
     def ask_edge(self, round_, scale, weights, frequencies):
         """Across the edge between the two children of the root, with and without derivatives."""
-        upper, lower = (self.buffer(child, round_) for child in self.children[-1])
         order = int(self.rng.integers(0, 3))
         spare = [self.spare + k for k in range(3)]
         eigen, length = int(self.rng.integers(3)), self.rng.exponential(0.3, 1)
@@ -267,8 +270,7 @@ class Player:
         for own in lists:
             if own is not None:
                 self.note("matrix", self.instance.get_transition_matrix(own[0]))
-        if upper < self.shape.n_tips:
-            upper, lower = lower, upper
+        upper, lower = self.ends(round_)
         if upper < self.shape.n_tips:
             return
         found = self.instance.calculate_edge_log_likelihoods(
@@ -280,9 +282,7 @@ class Player:
             self.note("site derivatives", self.instance.get_site_derivatives())
 
     def ask_edge_by_partition(self, round_, scale):
-        upper, lower = (self.buffer(child, round_) for child in self.children[-1])
-        if upper < self.shape.n_tips:
-            upper, lower = lower, upper
+        upper, lower = self.ends(round_)
         if upper < self.shape.n_tips:
             return
         n = self.shape.n_partitions

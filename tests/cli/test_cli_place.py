@@ -5,21 +5,17 @@ import json
 
 import pytest
 
-TREE = "(({},{}),{},({},({},{})));\n"
-
 
 @pytest.fixture
-def given(small, tmp_path):
+def given(small, some_tree, tmp_path):
     """Options: the reference without its last site as data of one query, in two files, one of them gzipped."""
-    lines = small.read_text().splitlines()
-    names, rows = [line[1:] for line in lines[::2]], lines[1::2]
-    (tmp_path / "tree.nwk").write_text(TREE.format(*names))
+    rows = small.read_text().splitlines()[1::2]
     gap = "-" * 100
     (tmp_path / "a.fasta").write_text(f">first\n{rows[0][:200]}{gap}\n>same\n{rows[0][:200]}{gap}\n>none\n{3 * gap}\n")
     with gzip.open(tmp_path / "b.fasta.gz", "wt") as file:
         file.write(f">second\n{gap}{rows[1][100:]}\n")
     queries = ("--queries", tmp_path / "a.fasta", "--query", tmp_path / "b.fasta.gz")
-    options = ("--tree", tmp_path / "tree.nwk", "--model", "HKY{5}+F", "--device", "numpy", "--prefix", tmp_path / "p")
+    options = ("--tree", some_tree, "--model", "HKY{5}+F", "--device", "numpy", "--prefix", tmp_path / "p")
     return ("place", "--reference", small, *options, *queries)
 
 

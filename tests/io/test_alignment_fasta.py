@@ -25,23 +25,6 @@ def test_a_dot_is_a_gap(read):
     assert read(">A\nA\n>B\n.\n>C\nA\n>D\nA\n").codes.tolist() == [[1], [15], [1], [1]]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (">A\nAC\n>B\nA\n>C\nAC\n", "x.fa: taxon 'B' (line 3) has 1 sites, expected 2 as in taxon 'A' (line 1)"),
-        (">A\nAC\n>\nAC\n>C\nAC\n>D\nAC", "x.fa: line 3 has an empty taxon name"),
-        (">A\nAC\n>B\nAC\n\n>A\nAC\n>D\nAC", "x.fa: two taxa have the name 'A' (lines 1 and 6)"),
-        (">A\nAC\n>B\nA C\nE\n>C\nAC\n>D\nAC", "x.fa: taxon 'B' (line 3), site 3: found 'E', expected DNA"),
-        (">A\nAC\n", "x.fa: found 1 taxon, expected at least 3"),
-        (">A\nAC\n>B\nAC\n", "x.fa: found 2 taxa, expected at least 3"),
-        (">A\n>B\n>C\n>D\n", "x.fa: found 0 sites"),
-    ],
-)
-def test_errors_name_line_and_taxon(read, text, message):
-    with refused(message):
-        read(text)
-
-
 BLANKS = ">A one\nAC\n>B\ttwo x\nAG\n>C\nAT\n"
 
 
@@ -154,9 +137,18 @@ def test_blocks_are_what_fasta_is(read, text):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [(MSF.replace("\nb2 ", "\nb3 "), "taxon 'b2' (line 6) has 0 sites"), ("CLUSTAL\n\na ACGT\nb2 ACG\nc ACGT\n", "b2")],
-    ids=["a name of the head of MSF is missing", "rows differ"],
+    [
+        (">A\nAC\n>B\nA\n>C\nAC\n", "x.fa: taxon 'B' (line 3) has 1 sites, expected 2 as in taxon 'A' (line 1)"),
+        (">A\nAC\n>\nAC\n>C\nAC\n>D\nAC", "x.fa: line 3 has an empty taxon name"),
+        (">A\nAC\n>B\nAC\n\n>A\nAC\n>D\nAC", "x.fa: two taxa have the name 'A' (lines 1 and 6)"),
+        (">A\nAC\n>B\nA C\nE\n>C\nAC\n>D\nAC", "x.fa: taxon 'B' (line 3), site 3: found 'E', expected DNA"),
+        (">A\nAC\n", "x.fa: found 1 taxon, expected at least 3"),
+        (">A\nAC\n>B\nAC\n", "x.fa: found 2 taxa, expected at least 3"),
+        (">A\n>B\n>C\n>D\n", "x.fa: found 0 sites"),
+        (MSF.replace("\nb2 ", "\nb3 "), "x.fa: taxon 'b2' (line 6) has 0 sites"),  # a name of its head is missing
+        ("CLUSTAL\n\na ACGT\nb2 ACG\nc ACGT\n", "x.fa: taxon 'b2' (line 4) has 3 sites, expected 4 as in taxon 'a'"),
+    ],
 )
-def test_blocks_that_are_refused(read, text, message):
+def test_errors_name_line_and_taxon(read, text, message):
     with refused(message):
         read(text)
