@@ -224,6 +224,13 @@ def balanced(n_taxa):
     return [*ends, tuple(nodes)]
 
 
+def replaced(vector, k, value):
+    """A copy of an array with another value at one place."""
+    moved = vector.copy()
+    moved[k] = value
+    return moved
+
+
 def make_tree(ends, lengths, n_taxa):
     return Tree.from_edges([f"t{i}" for i in range(n_taxa)], ends, lengths)
 

@@ -110,15 +110,17 @@ class Case:
         program, a, b = self.to(branch)
         return prog.Request(np.concatenate([program, prog.evaluate(0, a, b, branch)]), 1)
 
+    def lnl_at(self, *changed):
+        """lnL of each pattern of one part by the oracle, with other lengths of some branches: (branch, length)."""
+        lengths = self.lengths.copy()
+        for branch, length in changed:
+            lengths[branch] = length
+        return self.site_lnl(pruning, lengths)
+
     def slopes(self, branch, step=0.01):
         """(d1, d2) of lnL of each pattern of one part in a branch, by differences of the oracle; steps are relative."""
-
-        def moved(length):
-            lengths = self.lengths.copy()
-            lengths[branch] = length
-            return self.site_lnl(pruning, lengths)
-
-        return derivative(moved, self.lengths[branch], step * self.lengths[branch])
+        t = self.lengths[branch]
+        return derivative(lambda length: self.lnl_at((branch, length)), t, step * t)
 
     def lnl_on(self, engine, branch=0, lengths=None):
         """(n_parts,) lnL across a branch, whose CLAs the engine then has."""

@@ -41,11 +41,11 @@ class Case(RandomCase):
         engine = make_engine(kind, N_TAXA + 1, codes, weights, mixtures, parts, **settings)
         return AscertainedEngine(engine, [own, None, LAST])
 
-    def terms(self, part, own, **changed):
-        """The weighted lnL of each pattern of a part, and its correction last."""
+    def terms(self, part, own, *changed):
+        """The weighted lnL of each pattern of a part, and its correction last; `changed` as for `lnl_at`."""
         lengths = self.lengths[part].copy()
-        for branch, length in changed.items():
-            lengths[int(branch[1:])] = length
+        for branch, length in changed:
+            lengths[branch] = length
         branches, oracle = self.ends.tolist(), self.mixtures[part].oracle
         weights = self.weights[self.of_part(part)]
         sites = weights * pruning(branches, lengths, self.columns(part), oracle)
@@ -56,13 +56,11 @@ class Case(RandomCase):
 
     def slopes(self, part, own, branch):
         t = self.lengths[part, branch]
-        return derivative(lambda x: self.terms(part, own, **{f"b{branch}": x}), t, STEP * t)
+        return derivative(lambda x: self.terms(part, own, (branch, x)), t, STEP * t)
 
     def mixed(self, part, own, first, second):
         t, u = self.lengths[part, [first, second]]
-        return mixed_derivative(
-            lambda x, y: self.terms(part, own, **{f"b{first}": x, f"b{second}": y}), t, u, STEP * t, STEP * u
-        )
+        return mixed_derivative(lambda x, y: self.terms(part, own, (first, x), (second, y)), t, u, STEP * t, STEP * u)
 
 
 def check(found, terms, what):

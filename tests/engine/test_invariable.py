@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from agreement import Case
 from engine_kinds import FEW_KINDS, Kind, as_params
-from helpers import caterpillar, mix, random_tips
+from helpers import caterpillar, mix, random_tips, replaced
 from oracles.likelihood import derivative, pruning
 
 from plltool.engine import program as prog
@@ -82,9 +82,7 @@ def short_branch():
     branch = next(k for k, pair in enumerate(still.ends.tolist()) if HALF in pair)
 
     def lnl(t):
-        moved = lengths.copy()
-        moved[branch] = t
-        return still.weights @ pruning(still.ends.tolist(), moved, still.columns(), still.mixtures[0].oracle)
+        return still.weights @ still.site_lnl(pruning, replaced(lengths, branch, t))
 
     return still, lengths, branch, derivative(lnl, 0.1, 1e-3)
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import replaced
 from oracles.likelihood import derivative, dna_columns, pruning
 from oracles.substitution import gamma_category_means, q_matrix
 from scipy.optimize import minimize
@@ -58,12 +59,6 @@ def test_value_and_gradient(likelihood):
         assert found == pytest.approx(expected, rel=1e-7, abs=1e-7), k
     lengths_only, model_only = likelihood.gradient(model=False), likelihood.gradient(lengths=False)
     np.testing.assert_allclose(np.concatenate([lengths_only, model_only]), slopes, rtol=1e-12)
-
-
-def replaced(vector, k, value):
-    moved = vector.copy()
-    moved[k] = value
-    return moved
 
 
 def test_hessian_times_a_direction(likelihood):
