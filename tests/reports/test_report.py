@@ -285,7 +285,7 @@ def test_parameters_of_parts_are_folded(tmp_path):
         assert f"<summary>Parameters of partition gene{part}</summary>" in model
         assert f"State frequencies of partition gene{part}" in model
         assert f"State frequencies of partition gene{part}:" in text
-    assert "Frequencies" not in unfolded
+    assert "State frequencies" not in unfolded
     assert "Tree length in each part" in unfolded
 
 
