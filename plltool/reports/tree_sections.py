@@ -162,7 +162,7 @@ def _describe_factors(found: Record, name: str) -> Section:
     points = [
         (branch["columns"]["gCF"], branch["columns"]["sCF"], f"branch {branch['id']}")
         for branch in branches
-        if {"gCF", "sCF"} <= branch["columns"].keys() and None not in map(branch["columns"].get, ("gCF", "sCF"))
+        if None not in map(branch["columns"].get, ("gCF", "sCF"))
     ]
     if points:
         plot = draw_points(points, [(0.0, 0.0), (100.0, 100.0)], ("gCF", "sCF"), "Genes and sites")
