@@ -224,6 +224,12 @@ def balanced(n_taxa):
     return [*ends, tuple(nodes)]
 
 
+def as_sequences(codes):
+    """Rows of DNA by name, of codes of one base each; any other code is a `?`."""
+    letters = np.array(list("?AC?G???T???????"))
+    return {f"t{tip}": "".join(row) for tip, row in enumerate(letters[codes])}
+
+
 def replaced(vector, k, value):
     """A copy of an array with another value at one place."""
     moved = vector.copy()

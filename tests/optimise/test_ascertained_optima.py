@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import make_tree, mix, random_ends, simulate_codes
+from helpers import as_sequences, make_tree, mix, random_ends, simulate_codes
 from oracles.ascertainment import correction, invariable_lnl
 from oracles.likelihood import pruning
 from oracles.models import components_of
@@ -16,7 +16,6 @@ from plltool.run.likelihood import Likelihood
 SUFFIXES = ["+ASC_LEWIS", "+ASC_FELS{25}", "+ASC_STAM{9/0/4/3.5}"]
 STEP = 1e-4
 N_TAXA, N_SITES = 5, 60
-LETTERS = np.array(list("?AC?G???T"))
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +44,7 @@ def oracle_lnl(data, model, lengths=None):
 
 def opened(data, text, device, **settings):
     ends, lengths, codes = data
-    sequences = {f"t{tip}": "".join(row) for tip, row in enumerate(LETTERS[np.where(codes == 15, 0, codes)])}
-    return Likelihood(sequences, make_tree(ends, lengths, N_TAXA), text, device=device, **settings)
+    return Likelihood(as_sequences(codes), make_tree(ends, lengths, N_TAXA), text, device=device, **settings)
 
 
 def difference(f):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import make_tree, mix, random_ends, simulate_codes
+from helpers import as_sequences, make_tree, mix, random_ends, simulate_codes
 from oracles.likelihood import pruning
 from oracles.substitution import q_matrix
 from scipy.optimize import minimize, minimize_scalar
@@ -19,11 +19,6 @@ SIZES = np.array([70, 50, 30, 90, 60])
 SCALES = (0.3, 1.0, 2.0, 3.0, 1.2)
 N_TAXA = 6
 UNEVEN = np.full((4, 4), 0.5) + 2.0 * np.eye(4)[[2, 3, 0, 1]]  # transitions
-LETTERS = np.array(list("?AC?G???T"))
-
-
-def as_sequences(codes):
-    return {f"t{tip}": "".join(row) for tip, row in enumerate(LETTERS[codes])}
 
 
 def write_scheme(models, sizes):
