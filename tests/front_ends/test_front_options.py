@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from plltool.cli import main
+from plltool.front_ends.__main__ import main as run_program
 from plltool.front_ends.options import Given, UsageError, read_table
 from plltool.registry import FRONT_ENDS
 
@@ -96,3 +97,11 @@ def test_written_commands_run_and_replace_nothing_else(tmp_path):
         assert done.exit_code == status
         assert ("--redo replaces it" in done.output) == bool(status)
         assert (other.read_text() == before) == (not status)
+
+
+def test_a_front_end_has_the_names_of_its_commands(capsys):
+    for program in (name for names in FRONT_ENDS.values() for name in names):
+        assert run_program(program, ["-h"]) == 0
+        assert "+plltool" in capsys.readouterr().out
+    assert run_program("phyml", []) == 2
+    assert "phyml (plltool): error: found no front end of this name, expected one of: iqtree" in capsys.readouterr().err
