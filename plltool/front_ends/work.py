@@ -194,6 +194,7 @@ def read_parts(path: str, model: str, spell: Callable[[str], str]) -> str:
             if own in (stated or charsets)
         ]
     else:
+        lines = [line for line in lines if not line.lstrip().startswith("#")]  # comments
         rows = [match.groups() for line in lines if (match := _LINE.fullmatch(line))]
         if len(rows) < len(lines):
             return path  # plltool's own reader says what is wrong

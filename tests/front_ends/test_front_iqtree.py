@@ -70,7 +70,8 @@ def test_charsets_with_quoted_names_and_files(call, folder, primates):
         "charset second = primates.phy:DNA, 450-898\\2 451-898\\2;\n"
         "charpartition mine = HKY:'first part', TIM2+G:second;\nend;\n"
     )
-    for own in (text, text.replace("primates.phy:DNA,", "").replace("primates.phy:", "")):
+    lines = "# a comment, which IQ-TREE refuses\nHKY, a = 1-449\nTIM2+G, b = 450-898\n"
+    for own in (lines, text, text.replace("primates.phy:DNA,", "").replace("primates.phy:", "")):
         (folder / "q.nex").write_text(own)
         call(f"iqtree -s {primates} -p q.nex -te p.nwk --prefix r -quiet -redo", 0)
         _, lnl, report = read_report(folder / "r.iqtree")
