@@ -5,7 +5,7 @@ where parts have lengths of their own, then of the free parameters of each part'
 orders them. No element has a unit, and one that grows by 0.01 raises its length or ratio by one per cent.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -14,15 +14,59 @@ from plltool.arrays import ArrayLike, BoolArray, FloatArray, IndexArray
 from plltool.constants import COLLAPSE_LENGTH, ERROR_STEP, MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.engine.base import NotFiniteError
 from plltool.errors import EngineError, InputError
-from plltool.model.model import CATEGORIES, GROUPS, Model
-from plltool.model.vector import get_bounds, get_vector, parameter_slopes, set_vector
+from plltool.model.model import CATEGORIES, GROUPS, SCALER, Model
+from plltool.model.vector import get_bounds, get_vector, parameter_slopes, scale_slope, set_vector
 from plltool.optimise.bounded import positive_definite
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.operations import ROOT
 
 RIDGE_STEP = 1e-3  # in a parameter's logarithm, for differences of slopes
 BOUND_TOLERANCE = 1e-9  # of a vector's elements, logarithms, which rounding may put beyond their bounds
+MOST_DIFFERENCES = 3  # slopes that are differences of lnL; a gradient takes as long as lnL under seven models
+DIFFERENCE_STEP = 1e-5  # of these, in a logarithm; rounding of lnL adds 1e-5 to slopes where lnL is -1e6
 LEAST_FOUND = 0.01  # lnL, of second derivatives in logarithms: from there on lnL is flat
+
+
+def model_slopes(
+    likelihood: TreeLikelihood,
+    groups: Sequence[Sequence[str]],
+    scaled: Sequence[bool] | None = None,
+    parts: BoolArray | None = None,
+    exact: bool = False,
+) -> tuple[FloatArray, list[FloatArray]]:
+    """lnL of each part (n_parts,), and its slopes in the elements of the part's `groups`.
+
+    Where a part is `scaled`, the slope in the logarithm of a factor of its rates follows. Only `parts` are wanted, None
+    for all. Unless slopes are to be `exact`, a few of one part are differences of lnL, which take less time.
+    """
+    models = likelihood.models
+    scaled = [False] * len(models) if scaled is None else scaled
+    if not exact and len(models) == 1 and likelihood.engine.layout.precision == "double":
+        moved, steps = _moved_models(models[0], groups[0], scaled[0])
+        if len(moved) <= MOST_DIFFERENCES:
+            lnls = likelihood.likelihoods([models, *([model] for model in moved)])
+            return lnls[0], [(lnls[1:, 0] - lnls[0, 0]) / steps]
+    lnls, matrices, masses = likelihood.rate_matrix_gradient(parts)
+    found = []
+    for model, names, own, *slopes in zip(models, groups, scaled, matrices, masses, strict=True):
+        by_names = parameter_slopes(model, names, *slopes)
+        found.append(np.append(by_names, scale_slope(model, slopes[0])) if own else by_names)
+    return lnls, found
+
+
+def _moved_models(model: Model, groups: Sequence[str], scaled: bool) -> tuple[list[Model], FloatArray]:
+    """Copies of a model, of which each has another element changed, or the factor of all rates; and by how much."""
+    vector, bounds = get_vector(model, groups), get_bounds(model, groups)
+    steps = [
+        -DIFFERENCE_STEP if at + DIFFERENCE_STEP > high else DIFFERENCE_STEP
+        for at, (_, high) in zip(vector, bounds, strict=True)
+    ]
+    moved = [model.copy() for _ in range(len(vector) + scaled)]
+    for change, other in zip(np.diag(steps), moved, strict=False):
+        set_vector(other, vector + change, groups)
+    if scaled:
+        moved[-1].set_ratios(SCALER, moved[-1].ratios(SCALER) * np.exp(DIFFERENCE_STEP))
+    return moved, np.array([*steps, *[DIFFERENCE_STEP] * scaled])
 
 
 class Coordinates:
@@ -102,23 +146,22 @@ class Coordinates:
         if start > self.n_lengths:
             likelihood.model_changed()
 
-    def slopes(self) -> tuple[float, FloatArray]:
-        """lnL, and its slope in each element (n,): a launch for all lengths, and one for all models."""
+    def slopes(self, exact: bool = True) -> tuple[float, FloatArray]:
+        """lnL, and its slope in each element (n,), see `model_slopes`; a launch for all lengths."""
         likelihood, found, lnl = self._likelihood, [np.empty(0)], np.nan
         if self.n_lengths:
             lnls, slopes = likelihood.all_derivatives()
             lnl = float(lnls.sum())
             found.append((slopes[self._edges, ..., 0] * likelihood.tree.lengths[self._edges]).ravel())
         if any(self.sizes):
-            lnl, own = self._model_slopes()
+            lnl, own = self._model_slopes(exact)
             found.append(own)
         return (likelihood.lnl() if np.isnan(lnl) else lnl), np.concatenate(found)
 
-    def _model_slopes(self) -> tuple[float, FloatArray]:
-        """lnL, and its slopes in the elements of the models; one launch."""
-        lnls, matrices, masses = self._likelihood.rate_matrix_gradient()
-        parts = zip(self._models, matrices, masses, strict=True)
-        return float(lnls.sum()), np.concatenate([parameter_slopes(*pair, *own) for pair, *own in parts])
+    def _model_slopes(self, exact: bool = False) -> tuple[float, FloatArray]:
+        """lnL, and its slopes in the elements of the models."""
+        lnls, slopes = model_slopes(self._likelihood, self.groups, exact=exact)
+        return float(lnls.sum()), np.concatenate(slopes)
 
     def curvatures(self) -> tuple[FloatArray, list[FloatArray]]:
         """The size of the second derivative of lnL in each length alone, and of the Hessian of each part's parameters.
@@ -147,7 +190,7 @@ class Coordinates:
         """-lnL and its slopes, as `minimise` asks for them; infinite where some pattern cannot be represented."""
         self.set(vector)
         try:
-            lnl, slopes = self.slopes()
+            lnl, slopes = self.slopes(exact=False)
         except EngineError:
             return np.array([np.inf]), [np.zeros_like(vector)]
         return np.array([-lnl]), [-slopes]

@@ -9,18 +9,10 @@ from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.constants import MAX_BRANCH_LENGTH, MAX_SCALER, MIN_BRANCH_LENGTH, MIN_SCALER
 from plltool.errors import EngineError
 from plltool.model.model import CATEGORIES, SCALER
-from plltool.model.vector import (
-    get_bounds,
-    get_vector,
-    has_many_rates,
-    parameter_slopes,
-    scale_slope,
-    seen_changes,
-    set_vector,
-)
+from plltool.model.vector import get_bounds, get_vector, has_many_rates, seen_changes, set_vector
 from plltool.optimise.bounded import Curvatures, minimise
 from plltool.optimise.categories import choose_categories
-from plltool.optimise.density import Coordinates
+from plltool.optimise.density import Coordinates, model_slopes
 from plltool.optimise.likelihood import TreeLikelihood, possible_likelihoods, side_by_side
 
 MODEL_EPSILON = 0.01  # model parameters have converged when an iteration gains less lnL
@@ -193,15 +185,12 @@ class ModelOptimiser:
         """-lnL and slopes of each part, as `minimise` asks; infinite if some pattern cannot be represented."""
         self._set_models(vector)
         slopes = [np.zeros(len(members)) for members in self.members]
+        scaled = [len(members) > size for members, size in zip(self.members, self.sizes, strict=True)]
         try:
-            lnls, matrices, masses = self.likelihood.rate_matrix_gradient(wanted)
+            lnls, found = model_slopes(self.likelihood, self._groups, scaled, wanted)
         except EngineError:
             return np.full(len(slopes), np.inf), slopes
-        for number in np.flatnonzero(wanted):
-            model, size = self.likelihood.models[number], self.sizes[number]
-            slopes[number][:size] = -parameter_slopes(model, self._groups[number], matrices[number], masses[number])
-            slopes[number][size:] = -scale_slope(model, matrices[number])
-        return -lnls, slopes
+        return -lnls, [-own if is_wanted else none for own, is_wanted, none in zip(found, wanted, slopes, strict=True)]
 
     def _expect_curvatures(self) -> None:
         """Begin with the curvatures of `seen_changes` in directed models of many rates, where none are known.

@@ -10,6 +10,7 @@ from slopes import assert_slopes, disturb
 import plltool
 from plltool.model.model_string import parse_model
 from plltool.model.vector import get_bounds, get_vector, parameter_slopes, scale_slope, set_vector
+from plltool.optimise.density import model_slopes
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 STEP = 1e-4
@@ -97,6 +98,33 @@ def test_factor_of_all_lengths(text):
         _, matrices, _ = likelihood._likelihood.rate_matrix_gradient()
     expected = derivative(lambda step: lnl_of(model, columns_of(tips), LENGTHS * np.exp(step)), 0.0, STEP)[0]
     assert scale_slope(model, matrices[0]) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "scaled"), [("JC+I+G4", True), ("K80+G4", True), ("TN93+FE+G4", False), ("K80", True)]
+)
+def test_a_few_slopes_for_optimisers_are_differences(text, scaled):
+    """They are the exact ones, also where an element cannot grow."""
+    with open_likelihood(rows_of(4)[0], text) as likelihood:
+        inner, (model,) = likelihood._likelihood, likelihood._likelihood.models
+        names, vector, ends = model.free_parameters, get_vector(model), get_bounds(model)
+        for at in (vector, [*vector[:-1], ends[-1][1]]):
+            set_vector(model, at)
+            inner.model_changed()
+            (lnl,), (slopes,) = model_slopes(inner, [names], [scaled])
+            assert inner.engine.counters.requests["likelihoods"]
+            expected, (exact,) = model_slopes(inner, [names], [scaled], exact=True)
+            assert len(slopes) == len(vector) + scaled
+            assert lnl == pytest.approx(expected[0], rel=1e-13)
+            assert slopes == pytest.approx(exact, rel=1e-3, abs=1e-4)
+        assert inner.engine.counters.requests["gradient"] == 2
+
+
+@pytest.mark.parametrize("settings", [NUMPY, pytest.param(OPENCL | {"precision": "mixed"}, marks=pytest.mark.opencl)])
+def test_more_slopes_and_those_in_mixed_precision_are_no_differences(settings):
+    with open_likelihood(rows_of(4)[0], "GTR+FO+G4" if settings is NUMPY else "JC+G4", settings) as likelihood:
+        model_slopes(likelihood._likelihood, [likelihood.models[0].free_parameters])
+        assert likelihood.engine.counters.requests == {"gradient": 1}
 
 
 CORRECTED = [("UNREST+ASC", ()), ("STRSYM+G4+ASC_FELS{25}", (25,)), ("RY8.8+ASC_STAM{9/0/4/3.5}", (9, 0, 4, 3.5))]
