@@ -4,11 +4,11 @@
     scripts/benchmarks/compare_mrbayes.py data/primates.phy --generations 100000 --rival-generations 200000
         --output results.json
 
-Both run two runs of four chains under GTR+G4 (proteins: LG+G4) with the default priors of MrBayes 3.2, at the same
-time, each on one thread, from random trees. With --seconds a program that has had so much processor time is stopped; so
-is each when this script gets SIGTERM. What they have sampled by then counts. Both sets of files are read by the same
-code: effective sizes (Vehtari et al. 2021) of all runs behind a burn-in of 25 %, means and 95 % intervals, split
-frequencies, and their average standard deviation (ASDSF) between the runs of a program and between the programs.
+Both run two runs of four chains, or --chains, under GTR+G4 (proteins: LG+G4) with the default priors of MrBayes 3.2, at
+the same time, each on one thread, from random trees. With --seconds a program that has had so much processor time is
+stopped; so is each when this script gets SIGTERM. What they have sampled by then counts. Both sets of files are read by
+the same code: effective sizes (Vehtari et al. 2021) of all runs behind a burn-in of 25 %, means and 95 % intervals,
+split frequencies, and their average standard deviation (ASDSF) between the runs of a program and between the programs.
 Seconds are processor time. Those until the runs agree are in proportion to the generations until ASDSF stays below
 0.01, as seen at numbers of samples that grow by 10 %. A difference of means is given in standard errors. Contested
 splits, those in between 10 % and 90 % of the samples, have effective sizes, too: of being there or not.
@@ -50,7 +50,8 @@ MRBAYES = """begin mrbayes;
  set autoclose=yes nowarn=yes seed={seed} swapseed={seed};
  execute data.nex;
  {model}
- mcmc ngen={generations} samplefreq={every} printfreq={generations} nruns=2 nchains=4 filename=rival diagnfreq=5000;
+ mcmcp ngen={generations} samplefreq={every} printfreq={generations} nruns=2 nchains={chains};
+ mcmc filename=rival diagnfreq=5000;
 end;
 """
 MODELS = {
@@ -243,6 +244,7 @@ def main() -> int:
     parser.add_argument("--rival-generations", type=int, default=200_000)
     parser.add_argument("--sample-every", type=int, default=10)
     parser.add_argument("--rival-every", type=int, default=50)
+    parser.add_argument("--chains", type=int, default=4)
     parser.add_argument("--temperature", default="0.1", help="of plltool's heated chains")
     parser.add_argument("--references", type=Path, nargs="+", default=[], help="topologies of long runs (.trprobs.gz)")
     parser.add_argument("--taxa", type=int, help="only the first taxa of the file")
@@ -260,13 +262,11 @@ def main() -> int:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "data.fasta").write_text("".join(f">{taxon}\n{row}\n" for taxon, row in rows.items()))
         write_nexus(folder / "data.nex", rows, alignment.states.name)
-        text = MRBAYES.format(
-            seed=asked.seed, model=commands, generations=asked.rival_generations, every=asked.rival_every
-        )
-        (folder / "run.nex").write_text(text)
+        sizes = {"generations": asked.rival_generations, "every": asked.rival_every, "chains": asked.chains}
+        (folder / "run.nex").write_text(MRBAYES.format(seed=asked.seed, model=commands, **sizes))
         command = ["plltool", "sample", "data.fasta", "--model", model, "--generations", str(asked.generations)]
         command += ["--sample-every", str(asked.sample_every), "--seed", str(asked.seed), "--threads", "1"]
-        command += ["--prefix", "own", "--quiet", "--temperature", asked.temperature]
+        command += ["--prefix", "own", "--quiet", "--chains", str(asked.chains), "--temperature", asked.temperature]
         command += ["--prior-lengths", "exponential(10)"] * bool(asked.references)
         seconds = Race(folder, {"mrbayes": ["mb", "run.nex"], "plltool": command}, asked.seconds).run()
         generations = {name: cut_to_same_length(folder / name) for name in ("own", "rival")}
@@ -276,7 +276,7 @@ def main() -> int:
         known = references, apart
         found: dict[str, Any] = {
             "alignment": asked.alignment.name, "taxa": len(rows), "model": model, "seed": asked.seed,
-            "temperature": asked.temperature,
+            "chains": asked.chains, "temperature": asked.temperature,
             "asdsf_of_references": apart,
             "plltool": describe_program(folder / "own", own, generations["own"], seconds["plltool"], *known),
             "mrbayes": describe_program(folder / "rival", rival, generations["rival"], seconds["mrbayes"], *known),
