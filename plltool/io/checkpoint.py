@@ -31,7 +31,7 @@ from plltool.io.files import FileName, read_object, write_bytes, write_text
 from plltool.progress import log
 from plltool.tree.topology import Tree
 
-FORMAT = 6  # of the files; others are refused
+FORMAT = 7  # of the files; others are refused
 RUN_FILE = "run.json"
 MARK_FILE = "mark.json"
 BEST_FILE = "best.nwk"
