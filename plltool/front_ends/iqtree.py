@@ -108,10 +108,8 @@ def _infer_tree(given: Given, session: Session) -> None:
         return
     if keeps:
         model, only = task.model, "parameters" if holds else None
-        is_binary = (
-            kinds or asked & {"ancestral", "dates"} or not plltool.is_reversible(model)
-        )  # other nodes are resolved
-        start = task.trees(tree)[0] if is_binary else plltool.read_tree(tree, task.data.names, multifurcations=True)
+        resolves = kinds or asked & {"ancestral", "dates"} or not plltool.is_reversible(model)  # as these need it
+        start = task.trees(tree)[0] if resolves else plltool.read_tree(tree, task.data.names, multifurcations=True)
         sites: Any = given.text("site_frequencies") or None
         if guide := given.text("guide_tree"):  # -ft: the posterior means on this tree, which are written
             found = task.call(plltool.evaluate, task.trees(guide)[0], task.model, pmsf=True)

@@ -38,14 +38,15 @@ def model_slopes(
 
     Where a part is `scaled`, the slope in the logarithm of a factor of its rates follows. Only `parts` are wanted, None
     for all. Unless slopes are to be `exact`, a few of one part are differences of lnL, which take less time.
+    Elements are logarithms, so no slope has a unit. Raises EngineError where a pattern cannot be represented.
     """
     models = likelihood.models
     scaled = [False] * len(models) if scaled is None else scaled
-    if not exact and len(models) == 1 and likelihood.engine.layout.precision == "double":
+    is_short = len(models) == 1 and len(get_vector(models[0], groups[0])) + scaled[0] <= MOST_DIFFERENCES
+    if is_short and not exact and likelihood.engine.layout.precision == "double":
         moved, steps = _moved_models(models[0], groups[0], scaled[0])
-        if len(moved) <= MOST_DIFFERENCES:
-            lnls = likelihood.likelihoods([models, *([model] for model in moved)])
-            return lnls[0], [(lnls[1:, 0] - lnls[0, 0]) / steps]
+        lnls = likelihood.likelihoods([models, *([model] for model in moved)])
+        return lnls[0], [(lnls[1:, 0] - lnls[0, 0]) / steps]
     lnls, matrices, masses = likelihood.rate_matrix_gradient(parts)
     found = []
     for model, names, own, *slopes in zip(models, groups, scaled, matrices, masses, strict=True):
