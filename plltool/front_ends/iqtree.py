@@ -18,6 +18,7 @@ from plltool.front_ends.work import (
     Session,
     Work,
     cut,
+    find_alignments,
     join_alignments,
     list_files,
     read_lines,
@@ -56,18 +57,20 @@ class Task(Work):
         if len(linked) > 1:
             raise UsageError("found several partition files, expected only one of -p, -q and -Q")
         path = given.text(linked[0]) if linked else ""
-        is_folder = bool(path) and Path(path).is_dir()
+        is_folder, alone = bool(path) and Path(path).is_dir(), bool(path) and not given.has("alignment")
         constant, states = given.text("constant_sites"), states_of(given.text("data_type"))
         counts = tuple(map(int, constant.split(","))) if constant else None
-        data, columns, first = join_alignments(path if is_folder else given.first("alignment"), states, counts)
+        where = path if is_folder else find_alignments(path) if alone else given.first("alignment")
+        data, columns, first = join_alignments(where, states, counts)
         word, definitions, merges = given.text("model", "MFP"), given.text("definitions"), given.has("merge")
         match = CHOICES.fullmatch(word)
         model = "" if match else texts.spell_here(f"{word}{{{definitions}}}" if definitions else word)
         task = cls(session, data, model, given.number("seed", 1), (*linked, "scaled")[0])
         task.hardware |= _read_hardware(given)
         if path:
-            lines = [f"{model or 'DNA'}, {own}" for own in columns]
-            task.parts = "\n".join(lines) if is_folder else read_parts(path, model, texts.spell_here)
+            columns = columns if alone else {}
+            lines = [f"{model or 'DNA'}, {Path(own).stem} = {at[0]}-{at[1]}" for own, at in columns.items()]
+            task.parts = "\n".join(lines) if is_folder else read_parts(path, model, texts.spell_here, columns)
             task.model = task.parts
         kinds = {line.split(",")[0].upper() for line in task.parts.splitlines()}
         if match and (given.has("model") or kinds & set(KINDS) or not path):
@@ -315,9 +318,10 @@ def _search_genes(given: Given, session: Session) -> None:
     states, trees = states_of(given.text("data_type")), list[str]()
     kinds, done = _read_supports(given), list[tuple[str, Any, Any]]()
     model = "auto" if CHOICES.fullmatch(word) else texts.spell_here(word)
-    if given.has("alignment"):  # -S is a partition file
-        whole, *_ = join_alignments(given.text("alignment"), states, None)
-        genes = cut(whole, folder, model.removeprefix("auto"), texts.spell_here)
+    alone = not given.has("alignment")
+    if where := find_alignments(folder) if alone and Path(folder).is_file() else given.text("alignment"):
+        whole, columns, _ = join_alignments(where, states, None)  # -S is a partition file
+        genes = cut(whole, folder, model.removeprefix("auto"), texts.spell_here, columns if alone else {})
     else:
         read = partial(plltool.read_alignment, states=states, names=FIRST_WORD)
         genes = [(Path(path).name, model, read(path)) for path in list_files(folder)]

@@ -22,6 +22,7 @@ _log = logging.getLogger("plltool")
 _CHARSET = re.compile(r"\bcharset\s+('(?:[^']|'')*'|\S+?)\s*=\s*([^;]+);", re.IGNORECASE)
 _CHARPARTITION = re.compile(r"\bcharpartition\s+\S+?\s*=\s*([^;]+);", re.IGNORECASE)
 _DATA_WORD = re.compile(r":\s*([A-Za-z]\w*)\s*,")  # of a charset, behind the name of its file
+_FILE = re.compile(r"\s*('[^']*'|[^\s:,']+)\s*:(?!\s*\d+\s*:)(.*)", re.DOTALL)  # before the columns of a charset
 _LINE = re.compile(r"\s*(?P<model>[^=]+?)\s*,\s*(?P<name>[^,=]+?)\s*=(?P<sites>.*)")
 KINDS = ("DNA", "DNAX", "AA", "BIN", "MULTI", "PROT", "AUTO", "NT", "CODON", "MORPH")  # in place of a model
 
@@ -154,13 +155,45 @@ def list_files(where: str) -> list[str]:
     return where.split(",")
 
 
-def join_alignments(where: str, states: str | None, counts: Sequence[int] | None) -> tuple[Sequences, list[str], str]:
-    """The alignments of a file, a list or a folder side by side, NAME = COLUMNS of each, and the first taxon."""
+Columns = dict[str, tuple[int, int]]  # the first and the last column of each file
+
+
+def join_alignments(where: str, states: str | None, counts: Sequence[int] | None) -> tuple[Sequences, Columns, str]:
+    """The alignments of a file, a list or a folder side by side, the columns of each, and the first taxon."""
     read = {path: plltool.read_alignment(path, states, names=FIRST_WORD) for path in list_files(where)}
     first, *others = read.values()
     whole, ranges = plltool.join_alignments(read, where) if others else (first, [(1, first.n_sites)])
-    parts = [f"{Path(path).stem} = {start}-{stop}" for path, (start, stop) in zip(read, ranges, strict=True)]
-    return whole.with_constant_sites(counts) if counts else whole, parts, first.names[0]
+    return whole.with_constant_sites(counts) if counts else whole, dict(zip(read, ranges, strict=True)), first.names[0]
+
+
+def find_alignments(path: str) -> str:
+    """The alignments of a partition file alone: those that its charsets name, with commas, or the file itself."""
+    files = {_bare(found[1]): None for sites in _read_charsets(path)[1].values() if (found := _FILE.match(sites))}
+    return ",".join(files) or path
+
+
+def _read_charsets(path: str) -> tuple[str, dict[str, str]]:
+    """The text of a NEXUS file without comments, or nothing for other files, and what each of its charsets holds."""
+    lines = read_lines(path)
+    text = re.sub(r"\[[^\]]*\]", "", "\n".join(lines)) if lines[:1] and lines[0].lower().startswith("#nexus") else ""
+    return text, {_bare(name): sites for name, sites in _CHARSET.findall(text)}
+
+
+def _move(sites: str, columns: Columns) -> str:
+    """The columns of a charset where alignments stand side by side; `columns` may have the file that it names."""
+    named = _FILE.match(sites)
+    if named is None or _bare(named[1]) not in columns:
+        return sites
+    first, last = columns[_bare(named[1])]
+
+    def move(own: re.Match[str]) -> str:
+        number = int(own[0]) + first - 1
+        if number > last:
+            raise InputError(f"{_bare(named[1])}: found column {own[0]}, expected columns from 1 to {last - first + 1}")
+        return str(number)
+
+    moved = re.sub(r"(?<![\\\w])\d+", move, named[2])
+    return re.sub(r"\*", f"{first}-{last}", re.sub(r"(?<=-)(\s*)\.", rf"\g<1>{last}", moved))
 
 
 def _bare(name: str) -> str:
@@ -168,16 +201,14 @@ def _bare(name: str) -> str:
     return name[1:-1].replace("''", "'") if name.startswith("'") else name
 
 
-def read_parts(path: str, model: str, spell: Callable[[str], str]) -> str:
+def read_parts(path: str, model: str, spell: Callable[[str], str], columns: Columns) -> str:
     """A partition file as plltool reads it, a line for each part; parts without a model have `model`.
 
     `spell` writes a model of the file as plltool does. The tree length of a part, which IQ-TREE writes behind its name,
-    is found again.
+    is found again. `columns` are those of files that charsets name.
     """
-    lines = read_lines(path)
-    if lines[:1] and lines[0].lower().startswith("#nexus"):
-        text = re.sub(r"\[[^\]]*\]", "", "\n".join(lines))
-        charsets = {_bare(name): sites for name, sites in _CHARSET.findall(text)}
+    text, charsets = _read_charsets(path)
+    if text:
         chosen = _CHARPARTITION.search(text)
         pairs = [pair.rsplit(":", 1) for pair in re.split(r",(?![^{]*\})", chosen[1])] if chosen else []
         stated = {
@@ -189,12 +220,12 @@ def read_parts(path: str, model: str, spell: Callable[[str], str]) -> str:
         spaced = re.compile(r"(?<=[\w\\])\s+(?=\d)")
         typed = {name: word[1] for name, sites in charsets.items() if (word := _DATA_WORD.search(sites))}
         rows: list[Any] = [
-            (stated.get(own, typed.get(own, "DNA")), re.sub("[,=]", "_", own), spaced.sub(", ", sites))
+            (stated.get(own, typed.get(own, "DNA")), re.sub("[,=]", "_", own), spaced.sub(", ", _move(sites, columns)))
             for own, sites in charsets.items()
             if own in (stated or charsets)
         ]
     else:
-        lines = [line for line in lines if not line.lstrip().startswith("#")]  # comments
+        lines = [line for line in read_lines(path) if not line.lstrip().startswith("#")]  # comments
         rows = [match.groups() for line in lines if (match := _LINE.fullmatch(line))]
         if len(rows) < len(lines):
             return path  # plltool's own reader says what is wrong
@@ -202,8 +233,10 @@ def read_parts(path: str, model: str, spell: Callable[[str], str]) -> str:
     return "\n".join(f"{own}, {name} = {sites.strip()}" for own, (_, name, sites) in zip(models, rows, strict=True))
 
 
-def cut(data: Sequences, path: str, model: str, spell: Callable[[str], str]) -> list[tuple[str, str, Sequences]]:
+def cut(
+    data: Sequences, path: str, model: str, spell: Callable[[str], str], columns: Columns
+) -> list[tuple[str, str, Sequences]]:
     """The name, the model and the alignment of each part of a partition file."""
-    lines = read_parts(path, model, spell)
+    lines = read_parts(path, model, spell, columns)
     models = [match["model"] for match in map(_LINE.fullmatch, lines.splitlines()) if match]
     return [(name, own, part) for own, (name, part) in zip(models, plltool.cut_parts(data, lines).items(), strict=True)]

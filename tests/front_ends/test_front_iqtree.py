@@ -83,6 +83,18 @@ def test_charsets_with_quoted_names_and_files(call, folder, primates):
     assert read_report(folder / "again.iqtree")[1] == pytest.approx(lnl, abs=1e-3), "values have 6 digits"
     (folder / "q.nex").write_text(text.replace("G:second", "G:2nd"))
     call(f"iqtree -s {primates} -p q.nex -te p.nwk --prefix s", 1, told="q.nex: found '2nd' in charpartition, expected")
+    data = plltool.read_alignment(primates)  # the same columns in files of their own, without -s
+    for name, columns in (("one.fa", slice(449)), ("'two 2.fa'", slice(449, None))):
+        rows = [row.decode()[columns] for row in data.rows]
+        write_fasta(folder / name.strip("'"), dict(zip(data.names, rows, strict=True)))
+        text = text.replace("primates.phy", name, 1)
+    text = text.replace("1-449", "*").replace("450-898\\2 451-898\\2", "2-449\\2 1 -.\\2")
+    (folder / "alone.nex").write_text(text)
+    call("iqtree -p alone.nex -te p.nwk -quiet", 0)
+    assert read_report(folder / "alone.nex.iqtree")[1] == pytest.approx(-5873.4600, abs=PRECISION)
+    call("iqtree -S alone.nex --prefix S --fast -n 0 -quiet", 0)
+    (folder / "alone.nex").write_text(text.replace("2-449", "2-450"))
+    call("iqtree -p alone.nex -redo", 1, told="two 2.fa: found column 450, expected columns from 1 to 449")
 
 
 def test_the_command_of_augur(call, folder):
@@ -412,10 +424,10 @@ def test_parts_of_an_alignment_that_get_trees_of_their_own(folder):
     """-m stands in place of a kind of data alone."""
     (folder / "p.part").write_text("DNA, one = 1-50\nTN{1,2}, two = 51, 53-.\\2\n")
     data = plltool.read_alignment("a.fasta")
-    one, two = cut(data, "p.part", "", str)
+    one, two = cut(data, "p.part", "", str, {})
     assert (one[:2], two[:2]) == (("one", "DNA"), ("two", "TN{1,2}"))
     assert two[2].rows[0] == data.rows[0][50:51] + data.rows[0][52::2]
-    assert [own[1] for own in cut(data, "p.part", "JC", str)] == ["JC", "TN{1,2}"]
+    assert [own[1] for own in cut(data, "p.part", "JC", str, {})] == ["JC", "TN{1,2}"]
 
 
 @pytest.mark.parametrize(
