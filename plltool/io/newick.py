@@ -31,6 +31,7 @@ _TOKEN = re.compile(
 )
 _BRACKET = re.compile(r"[\[\]]")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
+_MARK = re.compile(r"(?:[#$][0-9]++(?:\.[0-9]++)?|\{[^{}]*\})\Z")  # of a branch, in PAML and HyPhy
 # a key begins the text or follows a comma, so that a long text without one takes no longer than any other
 _ANNOTATION = re.compile(r"""(?:\A|(?<=,))([^=,{}]++)=\s*("[^"]*"|\{[^{}]*\}|[^,{}"]*)""")
 _HEIGHTS = ("height_95%_hpd", "height_95%hpd", "age_95%hpd", "height_range")  # BEAST, MrBayes, plltool
@@ -56,7 +57,8 @@ def parse_newick(text: str, source: str, names: Sequence[str] | None = None, res
     names : the alignment's names; tips are numbered in this order, by default in that of the text. Other programs
         cut names at blanks and replace marks. So a bare label that is not among them stands for the only unused name
         that has blanks or marks instead of some of its underscores, or that has it as its first word. A label with
-        blanks that is not among them stands for the name that has underscores instead.
+        blanks that is not among them stands for the name that has underscores instead. A mark of a branch, as PAML
+        (#1) and HyPhy ({FG}) write it, need not be in the name.
     resolve_seed : seed for resolving nodes with more than three branches at random, all resolutions being equally
         likely, by branches of the least length; None refuses such trees.
 
@@ -150,11 +152,11 @@ class _Parser:
                 told = {key.strip().lower(): text.strip('"') for key, text in _ANNOTATION.findall(value)}
                 if state >= _CLOSED and not nodes.labels[node]:
                     # plltool's kinds with slashes between them, or the first of others
-                    own = [told[key] for key in told if key in (*SUPPORT_KINDS, *CONCORDANCE_KINDS)]
+                    kinds = [told[key] for key in told if key in (*SUPPORT_KINDS, *CONCORDANCE_KINDS)]
                     other = next((told[key] for key in _SUPPORTS if key in told), "")
                     if "e" in other and is_length(other):  # MrBayes: 9.70000000e-01
                         other = f"{float(other):g}"
-                    nodes.labels[node] = "/".join(own) or other
+                    nodes.labels[node] = "/".join(kinds) or other
                 height = next((_RANGE.fullmatch(told[key]) for key in _HEIGHTS if key in told), None)
                 if height is not None and is_length(height[1]) and is_length(height[2]):
                     nodes.heights[node] = float(height[1]), float(height[2])
@@ -162,6 +164,8 @@ class _Parser:
                 continue  # PHYLIP and PAML write the number of trees, or of taxa and trees, before the first one
             elif kind == "(" and state <= _OPENED:
                 node, state = nodes.add(node), _OPENED
+            elif kind == "bare" and state >= _CLOSED and _MARK.match(value):
+                continue
             elif kind in ("bare", "quoted") and state in (_OPENED, _CLOSED):
                 nodes.labels[node] = value
                 if kind == "bare" and state == _OPENED:
@@ -169,8 +173,10 @@ class _Parser:
                 state = _LABELLED
             elif kind == ":" and state in (_CLOSED, _LABELLED):
                 state = _COLON
-            elif kind == "bare" and state == _COLON and is_length(value):
-                nodes.set_length(node, float(value))
+            elif (
+                kind == "bare" and state == _COLON and (is_length(own := value) or is_length(own := _MARK.sub("", own)))
+            ):
+                nodes.set_length(node, float(own))
                 state = _MEASURED
             elif kind == "," and state >= _CLOSED and node:
                 node, state = nodes.add(nodes.parents[node]), _OPENED
@@ -273,11 +279,13 @@ def match_labels(labels: Sequence[str], bare: set[str], names: Sequence[str]) ->
         plain = [_MARK_IN_NAME.sub("_", text) for text in whole_and_first]
         for short in {name.replace(" ", "_"), *whole_and_first[1:], *plain}:
             spare.setdefault(short, []).append(numbers[name])
-    numbers.update(
-        (label, spare[label][0])
-        for label in labels
-        if label in bare and label not in numbers and len(spare.get(label, ())) == 1
-    )
+    claims: dict[int, list[str]] = {}
+    for label in labels:
+        if label in bare and label not in numbers:
+            found = spare.get(label) or spare.get(_MARK.sub("", label), [])
+            if len(found) == 1:
+                claims.setdefault(found[0], []).append(label)
+    numbers.update((own[0], number) for number, own in claims.items() if len(own) == 1)
     return numbers
 
 

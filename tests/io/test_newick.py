@@ -11,7 +11,7 @@ from refusals import refused
 
 from plltool.constants import DEFAULT_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.errors import InputError
-from plltool.io.newick import parse_newick
+from plltool.io.newick import parse_newick, parse_nodes
 from plltool.io.newick_writer import write_newick
 from plltool.io.tree_files import read_tree
 from plltool.tree.moves import random_tree
@@ -167,6 +167,10 @@ def test_other_taxa_are_refused(names, differences):
         # IQ-TREE 2.0.7 tells of it: "it's -> it_s", "x(y) -> x_y_", "[br] -> _br_", "com,ma -> com_ma"
         ("(it_s:1,x_y_:2,_br_:3);", ["it's", "x(y)", "[br]"], [1, 2, 3]),
         ("(it_s:1,com_ma:2,plain|x/y-1.z:3);", ["it's", "com,ma man", "plain|x/y-1.z"], [1, 2, 3]),
+        # branches that PAML and HyPhy tell apart
+        ("(x#1:1,y $2:2,'z'#3.5:3);", ["x", "y", "z"], [1, 2, 3]),
+        ("(x{FG}:1,y_a{FG}:2{0},z:1e-1{});", ["x", "y a", "z"], [1, 2, 0.1]),
+        ("(x:1 #1,y#1:2,z:3)#2;", ["x", "y#1", "z"], [1, 2, 3]),
     ],
 )
 def test_labels_that_stand_for_names(text, names, lengths):
@@ -189,11 +193,21 @@ HOMINIDS = ["Homo sapiens", "Homo erectus", "x"]
         ("(x,y,'a_b');", ["a b", "x", "y"]),  # in quotes an underscore is an underscore
         ("(x,a_b,z);", ["x", "a b", "a_b"]),  # the exact name is there
         ("(x,y,a_b_c);", ["x", "a b_c", "a_b c"]),  # two names would do
+        ("(x,y,a_b_c,a);", ["x", "y", "a b c"]),  # two labels would do
+        ("(x,y,z#1,z{FG});", ["x", "y", "z"]),
+        ("(x,y,'z#1');", ["x", "y", "z"]),
     ],
 )
 def test_labels_that_stand_for_no_single_name(text, names):
     with refused("the taxa are not those of the alignment"):
         read(text, names)
+
+
+def test_marks_of_branches_are_no_labels():
+    text = "((a,b){FG}:1,c,(d,e) #1);"
+    assert set(parse_nodes(text, "in.nwk").labels) == {"", *"abcde"}
+    assert rewrite(text) == rewrite("((a,b):1,c,(d,e));")
+    refuses("in.nwk:1:8: found '2{FG', expected a branch length", "(a:1,b:2{FG,c:3);")
 
 
 # --- multifurcations ------------------------------------------------------------------------------------
