@@ -185,6 +185,10 @@ def read_content(path: FileName) -> bytes:
                 raise
             except Exception as error:  # each module has errors of its own
                 raise InputError(f"{source}: found a broken or incomplete {name} file ({error})") from error
+    if packed.startswith((b"PK\x03\x04", b"\x28\xb5\x2f\xfd")):
+        raise InputError(
+            f"{source}: found a workbook or an archive (zip or zstd), expected a text; unpack or export it"
+        )
     return packed
 
 

@@ -7,6 +7,7 @@ import io
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from numbers import Real
 from os import fspath
 from typing import Any, NamedTuple, TypeAlias
@@ -21,23 +22,24 @@ from plltool.errors import InputError, check_kind, count, errors_at, list_names,
 from plltool.io.files import FileName, read_text, source_name
 
 MAX_CELLS = 256  # different ones: a byte stands for each of them
-_OTHER_STARTS = (b">", b"#", b"(", b"{", b"[")
+_OTHER_STARTS = (b">", b"#", b"(", b"{", b"[", b";")
+_DECIMAL_COMMA = re.compile(r"-?\d+,\d+")
 
 
 def starts_like_table(text: bytes) -> bool:
-    """Whether the first line has several fields, separated by tabs or commas."""
+    """Whether the first line has several fields, separated by tabs, commas or semicolons."""
     first = text.lstrip(b"\n").split(b"\n", 1)[0]
     is_other = first.lstrip().startswith(_OTHER_STARTS)
-    return bool(first.strip()) and not is_other and (b"\t" in first or b"," in first)
+    return bool(first.strip()) and not is_other and any(mark in first for mark in (b"\t", b",", b";"))
 
 
 def read_table(text: bytes, source: str, least: int = MIN_TAXA) -> Sequences:
-    """Read a table, separated by tabs if the first line has one, else by commas.
+    """Read a table, see `read_fields`.
 
     The first line names the columns. Each other line has a taxon, then its state in each column: its name, ``a|b`` for
     either of two or more, ``?`` or nothing where it is unknown. Fields may be quoted as in CSV.
     """
-    header, rows = read_fields(text, source)
+    (_, header), *rows = read_fields(text, source)
     # without blanks around names
     split = [[[name.strip() for name in cell.split(EITHER)] for cell in fields[1:]] for _, fields in rows]
     filled = [[EITHER.join(names) or UNKNOWN_CELL for names in row] for row in split]
@@ -51,28 +53,38 @@ def read_table(text: bytes, source: str, least: int = MIN_TAXA) -> Sequences:
     return Sequences(taxa, encoded, source, NAMED, lines, table=table, least=least)
 
 
-def read_fields(text: bytes, source: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """The first line of a table, and number and fields of the others; tabs separate if it has one, else commas."""
+def read_fields(text: bytes, source: str) -> list[tuple[int, list[str]]]:
+    """The number and the fields of each line of a table, first that with the names of the columns.
+
+    Tabs separate if the first line has one, else commas or semicolons, whichever it has more of, else blanks. Between
+    semicolons, as spreadsheets of many countries write them, numbers may have decimal commas.
+    """
     content = text.decode("utf-8", "surrogateescape").lstrip("\n")
     skipped = len(text) - len(text.lstrip(b"\n"))
-    reader = csv.reader(io.StringIO(content), delimiter="\t" if "\t" in content.split("\n", 1)[0] else ",", strict=True)
+    first = content.split("\n", 1)[0]
+    mark = "\t" if "\t" in first else max(",; ", key=lambda own: first.count(own) if own != " " else 0.5)
+    content = re.sub(" +$", "", content, flags=re.MULTILINE) if mark == " " else content
+    reader = csv.reader(io.StringIO(content), delimiter=mark, skipinitialspace=mark == " ", strict=True)
     lines: list[tuple[int, list[str]]] = []
     last = skipped
     try:
         for fields in reader:
             if any(field.strip() for field in fields):
-                lines.append((last + 1, [field.strip() for field in fields]))
+                cells = [field.strip() for field in fields]
+                if mark == ";":
+                    cells = [cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell for cell in cells]
+                lines.append((last + 1, cells))
             last = reader.line_num + skipped
     except csv.Error as problem:
         raise InputError(f"{source}: line {last + 1}: found {problem}, expected fields of a table") from None
     if not lines:
         raise InputError(f"{source}: found no names of columns, expected them in the first line of a table")
-    (_, header), rows = lines[0], lines[1:]
-    for number, fields in rows:
-        if len(fields) != len(header):
+    n_columns = len(lines[0][1])
+    for number, fields in lines:
+        if len(fields) != n_columns:
             where = f"{source}: line {number}: taxon {show_name(fields[0])}"
-            raise InputError(f"{where}: found {len(fields)} fields, expected {len(header)} as in the first line")
-    return header, rows
+            raise InputError(f"{where}: found {len(fields)} fields, expected {n_columns} as in the first line")
+    return lines
 
 
 NAME_COLUMNS = ("name", "strain", "accession")  # in any case
@@ -81,7 +93,13 @@ OTHER_NAMES, OTHER_DATES = ("taxon", "taxa"), ("year",)  # of these columns, whe
 UNKNOWN_DATES = ("", "?", "NA", "N/A", "UNKNOWN", "XXXX-XX-XX")  # in any case; the last is augur's
 EXPECTED = "a year such as 2011.37, a day such as 2011-05-17 or 2011-05-XX, a range such as [2011.2:2011.5], or ?"
 
-_DAY = re.compile(r"(\d{4})-(\d\d?|XX)(?:-(\d\d?|XX))?", re.IGNORECASE)
+_MONTHS = "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"
+_DAY = re.compile(
+    r"""(\d{4}) (?: -(\d\d?|XX)(?:-(\d\d?|XX))? | (?P<sign>[/.])(\d\d?)(?P=sign)(\d\d?) | (\d\d)(\d\d) )
+        (?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)?  # the time of a spreadsheet, ISO 8601""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_GENBANK = re.compile(r"(?:(\d\d?)-)?([A-Za-z]{3})-(\d{4})")
 _YEAR = r"\d{4}(?:\.\d+)?"
 _RANGE = re.compile(rf"\[([^:\[\]]+):([^:\[\]]+)\]|b\(([^,()]+),([^,()]+)\)|({_YEAR})-({_YEAR})")
 
@@ -102,14 +120,21 @@ class DateRow(NamedTuple):
 
 
 def read_dates(path: FileName, names: str | None = None, dates: str | None = None) -> list[DateRow]:
-    """Read a table of dates, separated by tabs if the first line has one, else by commas.
+    """Read a table of dates, see `read_fields`.
 
-    path : the file. Its first line names the columns.
+    path : the file. Its first line names the columns, unless it has a date in the second one: then all lines have a
+        taxon and its date, as BEAST and LSD2 read them; the number of dates may be above them.
     names, dates : the columns of taxa and dates. By default the first one called name, strain or accession, else
         taxon or taxa, and the first one whose name has the word date in it, else one called year.
     """
     source = source_name(path)
-    header, rows = read_fields(read_text(path), source)
+    text = read_text(path)
+    count_of_dates = re.match(rb"\s*\d+[ \t]*(?=\n)", text)
+    first, *rows = read_fields(text[count_of_dates.end() :] if count_of_dates else text, source)
+    header = first[1]
+    with suppress(InputError):
+        if names is dates is None and len(header) == 2 and parse_date(header[1]):
+            header, rows = ["name", "date"], [first, *rows]
     words = [column.lower() for column in header]
     by_name = [number for number, word in enumerate(words) if word in NAME_COLUMNS]
     by_name += [number for number, word in enumerate(words) if word in OTHER_NAMES]
@@ -167,11 +192,14 @@ def decimal_year(day: datetime.date) -> float:
 
 def _days_of(text: str) -> SampleDate:
     """A year, or the days that a date with an unknown day, or month and day, may mean; ValueError if it is none."""
+    if found := _GENBANK.fullmatch(text):
+        text = f"{found[3]}-{_MONTHS.index(found[2].upper()) + 1}-{found[1] or 'XX'}"
     found = _DAY.fullmatch(text)
     if found is None:
         return SampleDate(float(text), float(text))
     year = int(found[1])
-    month, day = (None if part is None or part.upper() == "XX" else int(part) for part in found.groups()[1:])
+    parts = [part for part in found.group(2, 3, 5, 6, 7, 8) if part]
+    month, day = (None if part.upper() == "XX" else int(part) for part in (*parts, "XX")[:2])
     if month is None and day is not None:
         raise ValueError
     months = (1, 12) if month is None else (month, month)

@@ -26,6 +26,13 @@ from plltool.io.table_reader import decimal_year, parse_date, read_dates
         ("2011-2013.5", 2011.0, 2013.5),
         ("b(2011,2013.5)", 2011.0, 2013.5),
         ("b(2011-XX-XX, 2013.5)", 2011 + 0.5 / 365, 2013.5),
+        ("2011/02/01", 2011 + 31.5 / 365, 2011 + 31.5 / 365),
+        ("2011.2.1", 2011 + 31.5 / 365, 2011 + 31.5 / 365),
+        ("20110201", 2011 + 31.5 / 365, 2011 + 31.5 / 365),
+        ("2011-02-01 00:00:00", 2011 + 31.5 / 365, 2011 + 31.5 / 365),
+        ("2011-02-01T12:30Z", 2011 + 31.5 / 365, 2011 + 31.5 / 365),
+        ("1-Feb-2011", 2011 + 31.5 / 365, 2011 + 31.5 / 365),  # GenBank
+        ("FEB-2012", 2012 + 31.5 / 366, 2012 + 59.5 / 366),
     ],
 )
 def test_every_form(text, first, last):
@@ -44,6 +51,11 @@ def test_unknown(text):
         "2011-02-30",
         "2011-XX-05",
         "17/05/2011",
+        "2011/05-17",
+        "2011/05",
+        "20111301",
+        "1-Foo-2011",
+        "31-Feb-2011",
         "[2011.2]",
         "[a:b]",
         "nan",
@@ -72,7 +84,7 @@ def test_days_are_those_of_treetime():
         assert decimal_year(day) == utils.numeric_date(day)
 
 
-@pytest.mark.parametrize("separator", ["\t", ","])
+@pytest.mark.parametrize("separator", ["\t", ",", ";"])
 def test_columns_are_found_by_their_names(write, separator):
     rows = [
         ("accession", "country", "Strain", "Collection_Date"),
@@ -85,7 +97,7 @@ def test_columns_are_found_by_their_names(write, separator):
     assert [row.name for row in read_dates(path, "Strain")] == ["a", "b"]
 
 
-NO_TAXA = "found columns 'a', '2001', expected one of taxa called name, strain, accession or taxon, or"
+NO_TAXA = "found columns 'a', 'b', '2001', expected one of taxa called name, strain, accession or taxon, or"
 NO_DATES = "found columns 'name', 'day', expected one of dates called year, or with the word date in its"
 
 
@@ -95,7 +107,8 @@ NO_DATES = "found columns 'name', 'day', expected one of dates called year, or w
         ("name\tdate\na\t2001\nb\t31.12.2001", None, "line 3: taxon 'b': found '31.12.2001' as a date, expected"),
         ("name\tdate\na\t2001\na\t2002", None, "line 3: taxon 'a': is on line 2, too; expected one date"),
         ("name\tdate\na", None, "line 2: taxon 'a': found 1 fields, expected 2"),
-        ("a\t2001\nb\t2002", None, NO_TAXA),
+        ("a\tb\t2001\nb\tb\t2002", None, NO_TAXA),
+        ("a\t2001\nb\t2002", "2001", NO_TAXA.replace("'b', ", "")),
         ("name\tday\na\t2002", None, NO_DATES),
         ("name\tdate\na\t2001", "day", "found columns 'name', 'date', expected one called 'day'"),
         ("", None, "found no names of columns"),
@@ -121,3 +134,19 @@ def test_columns_that_other_programs_use(write, text, name, first):
     """Where both kinds of names are there, TreeTime's win."""
     (row,) = read_dates(write(f"{text}\n", "d.csv"))
     assert (row.name, row.date.first) == (name, first)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name;date;country\na;2011,5;'FI, south'\nb;2012;FI",  # a spreadsheet where commas are decimal
+        "a\t2011.5\nb\t2012",  # BEAST's dates of tips have no names of columns
+        "a 2011.5\nb   2012  ",
+        "2\na 2011.5\nb 2012",  # LSD2
+    ],
+)
+def test_tables_of_other_programs(write, text):
+    found = read_dates(write(f"{text}\n", "dates.txt"))
+    assert [(row.name, row.date) for row in found] == [("a", (2011.5, 2011.5)), ("b", (2012, 2012))]
+    assert found[1].line - found[0].line == 1
+    assert found[1].line == len(text.split("\n"))

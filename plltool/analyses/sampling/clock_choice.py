@@ -125,7 +125,7 @@ def read_calibrations(given: FileName, names: Sequence[str], tips: Sequence[Rang
     Raises InputError for a row that cannot be used, for clades that overlap, and for bounds that contradict each other.
     """
     source = source_name(given)
-    header, rows = read_fields(read_text(given), source)
+    (_, header), *rows = read_fields(read_text(given), source)
     found: list[tuple[str, Calibration]] = []
     for line, fields in rows:
         where = f"{source}: line {line}"
