@@ -18,9 +18,12 @@ from plltool.registry import split_words
 BANNER = f"RAxML-NG v. 1.2.2+plltool{VERSION} released as a front end of plltool {VERSION}, which is not RAxML-NG"
 METRICS = {"fbp": "fbp", "tbe": "tbe", "sh": "sh-alrt", "rbs": "fbp"}
 LABELS = {"fbp": "FBP", "tbe": "TBE", "sh-alrt": "SH"}
-STOP_RULES = {"": None, "kh": "kh", "kh-mult": "kh", "off": "epsilon"}
+STOP_RULES = {"": None, "off": "epsilon"}  # others: kh
 CUTOFF = "0.03"
-EFFORTS = {"": None, "classic": None, "adaptive": None, "fast": "fast", "simplified": "fast"}
+EFFORTS = {
+    **dict.fromkeys(("", "classic", "v1", "adaptive")),
+    **dict.fromkeys(("fast", "adafast", "simple", "simplified"), "fast"),
+}
 START = re.compile(r"(pars|rand)(?:\{(\d+)\})?")
 KINDS = {"pars": "parsimony", "rand": "random"}
 
@@ -29,7 +32,7 @@ def run(arguments: Sequence[str]) -> None:
     given = Given("raxml-ng", arguments, one_dash=True)
     if given.answers(BANNER, "[OPTIONS]"):
         return
-    task = next(filter(given.has, ("consense", "rfdist")), given.text("task", "search"))
+    task = next(filter(given.has, ("consense", "rfdist", "moose")), given.text("task", "search"))
     own = given.text("rfdist").removeprefix("yes")
     prefix = (given.text("prefix") or own or given.first("alignment", "tree", "replicates")).split(",")[0]
     endings = [ending + given.text("consense").upper() for ending in given.files[task]]
@@ -75,7 +78,11 @@ def _search(given: Given, session: Session) -> None:
     name, effort = given.text("task", "search"), _read_effort(given)
     wanted = _read_bootstrap(given) if name == "all" else {}
     radii = (given.number("radius"),) if given.has("radius") else None
-    stop, workers, _ = STOP_RULES[given.text("stop_rule")], given.number("workers") or None, given.has("constraint")
+    stop, workers, _ = (
+        STOP_RULES.get(given.text("stop_rule"), "kh"),
+        given.number("workers") or None,
+        given.has("constraint"),
+    )
     starts = _read_starts(given, {"search1": "pars{1}", "start": "pars{10},rand{10}"}.get(name, "pars"))
     if given.text("opt_branches") == "off":
         raise UsageError("--opt-branches: found off, expected on in a search")
@@ -122,12 +129,17 @@ def _read_starts(given: Given, default: str) -> list[tuple[str, int]]:
 def _read_bootstrap(given: Given) -> dict[str, Any]:
     """The number of replicates, or the test that finds it, for each kind of supports."""
     word, metrics = given.text("replicates", "autoMRE"), split_words(given.text("metrics", "fbp"))
+    counts = dict(re.findall(r"(\w+)\{(\d+)\}", word)) if word.startswith(tuple(METRICS)) else {}
+    sh_replicates = int(counts.pop("sh", "") or given.number("sh_replicates", 1000))
+    if counts.keys() - set(metrics) or len(set(counts.values())) > 1:
+        raise UsageError(f"--bs-trees: found {word!r}, expected metrics of --bs-metric and one number for all but sh")
+    word = next(iter(counts.values()), "100") if word.startswith(tuple(METRICS)) else word
     if (match := re.fullmatch(r"([1-9]\d*)|(autoMRE|autoFC)(?:\{(\d+)\})?", word)) is None:
         raise UsageError(f"--bs-trees: found {word!r}, expected a number of replicates, autoMRE or autoMRE{{N}}")
     if float(given.text("cutoff", CUTOFF)) != float(CUTOFF):
         raise UsageError(f"--bs-cutoff: found {given.text('cutoff')}, expected {CUTOFF}; others are for --bsconverge")
     number = int(match[1]) if match[1] else match[2]
-    kinds = {METRICS[metric]: 1000 if metric == "sh" else number for metric in metrics}
+    kinds = {METRICS[metric]: sh_replicates if metric == "sh" else number for metric in metrics}
     return {"number": number, "most": int(match[3] or 0), "kinds": kinds, "rapid": "rbs" in metrics}
 
 
@@ -265,8 +277,20 @@ def _check(given: Given, session: Session) -> None:
 def _moose(given: Given, session: Session) -> None:
     path, work = given.text("tree"), _read(given, session)
     tree = work.trees(path)[0] if path and not START.match(path) else None
-    choice = plltool.select_model(work.data, tree, seed=work.seed, **work.hardware)
-    session.say(f"Best model(s): {choice.best.name}", f"BIC: {choice.best.bic:.6f}", f"logLH: {choice.best.lnl:.6f}")
+    how: dict[str, Any] = {"seed": work.seed, **work.hardware}
+    for word in filter(None, given.text("moose").removeprefix("yes").split("/")):
+        key, _, value = word.partition("=")
+        if key == "criterion":
+            how["criterion"] = value
+        elif key == "substitution-models":
+            how["candidates"] = split_words(value)
+        elif key == "freerate-categories" and value.split("-")[-1].isdecimal():
+            how["max_rates"] = int(value.split("-")[-1])
+        else:
+            raise UsageError(f"--moose: found {word!r}, expected criterion, substitution-models or freerate-categories")
+    choice = plltool.select_model(work.data, tree, **how)
+    best, kind = choice.best, choice.criterion
+    session.say(f"Best model(s): {best.name}", f"{kind}: {best.score(kind):.6f}", f"logLH: {best.lnl:.6f}")
     _write_model(session, choice)
 
 

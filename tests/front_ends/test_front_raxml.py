@@ -73,6 +73,21 @@ def test_all_with_two_metrics(call, folder):
     assert {"T.raxml.supportFBP", "T.raxml.supportTBE", "T.raxml.bootstraps"} <= set(names(folder, "T."))
 
 
+def test_options_of_version_2(call, folder):
+    """Of 7 taxa, 4 branches are tested: AICc has k + 11 parameters (Hurvich & Tsai 1989) for 150 sites."""
+    how = "criterion=AICc/substitution-models=HKY,JC/freerate-categories=2"
+    _, out, _ = call(f"raxml-ng --moose {how} --msa a.fasta --prefix V --seed 1", 0)
+    assert "Best model(s): HKY+" in out
+    lnl, aicc = (float(re.search(rf"^{word}: (\S+)$", out, re.MULTILINE)[1]) for word in ("logLH", "AICc"))
+    assert any(aicc == pytest.approx(2 * (k - lnl) + 2 * k * (k + 1) / (149 - k), abs=1e-4) for k in range(12, 20))
+    line = "raxml-ng --all --msa a.fasta --model JC --seed 1 --opt-topology simple --adaptive off --prefix U"
+    call(f"{line} --bs-metric fbp,sh --bs-trees fbp{{3}},sh{{7}} --opt-freerate em --stop-rule sn-rell", 0)
+    assert plltool.read_tree_set([folder / "U.raxml.bootstraps"]).n_trees == 3
+    supports = re.findall(r"\)([\d.]+):", (folder / "U.raxml.supportSH").read_text())
+    assert len(supports) == 4
+    assert all(7 * float(own) / 100 == pytest.approx(round(7 * float(own) / 100), abs=1e-2) for own in supports)
+
+
 def test_tasks_on_trees_and_alignments(call, folder):
     _, out, _ = call("raxml-ng --rfdist --tree three.nwk --prefix R", 0)
     assert "Average absolute RF distance in this tree set: 2.666667" in out
@@ -105,6 +120,9 @@ def test_partition_files(call, folder):
         ("raxml-ng --msa a.fasta --model GTR+XX", "+XX"),
         ("raxml-ng --bootstrap --msa a.fasta --model JC --bs-trees 0", "--bs-trees: found '0'"),
         ("raxml-ng --rfdist --tree three.nwk --spr-radius 4", "--spr-radius"),
+        ("raxml-ng --all --msa a.fasta --model JC --bs-trees tbe{3}", "--bs-trees: found 'tbe{3}', expected metrics"),
+        ("raxml-ng --moose rhas=G --msa a.fasta", "--moose: found 'rhas=G', expected criterion"),
+        ("raxml-ng --allfast --msa a.fasta --model JC", "plltool has no guesser of supports"),
         ("raxml-ng --msa a.fasta --model JC --terrace", "--terrace"),
         ("raxmlHPC -s a.fasta -m GTRWRONG -n x", "-m: found 'GTRWRONG'"),
         ("raxmlHPC -s a.fasta -m GTRGAMMA", "found no -n"),
