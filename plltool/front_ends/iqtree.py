@@ -94,7 +94,7 @@ def _infer_tree(given: Given, session: Session) -> None:
     kinds = _read_supports(given)
     by_site = given.has("site_frequencies", "guide_tree")
     asked = set(filter(given.has, ("write_trees", "ancestral", "site_lnl", "site_rates", "ml_rates", "dates")))
-    ends, has_tree = given.text("iterations") == "0", given.has("tree")
+    ends, has_tree = given.text("iterations") == "0", given.text("tree").upper() not in START_KINDS
     keeps = given.has("fixed_tree", "tree_stays") or (has_tree and ends)
     settings = {} if keeps else _read_search(given, task)
     if by_site and (not keeps or given.has("fixed_lengths") or task.choice):

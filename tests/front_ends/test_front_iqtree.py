@@ -97,6 +97,13 @@ def test_charsets_with_quoted_names_and_files(call, folder, primates):
     call("iqtree -p alone.nex -redo", 1, told="two 2.fa: found column 450, expected columns from 1 to 449")
 
 
+def test_a_start_tree_without_a_file_is_no_tree_that_stays(call, folder):
+    """lnL by IQ-TREE 2.0.7, `iqtree2 -s a.fasta -m JC`."""
+    (folder / "a.fasta").write_text((folder / "a.fasta").read_text() + f">empty\n{'-' * 150}\n")
+    call("iqtree -s a.fasta -m JC -t BIONJ -n 0 -keep_empty_seq --rcluster-max 10 -quiet", 0)
+    assert read_report(folder / "a.fasta.iqtree")[1] == pytest.approx(-763.538, abs=PRECISION)
+
+
 def test_the_command_of_augur(call, folder):
     line = "iqtree2 --threads-max 1 -s a.fasta -m GTR --ninit 2 -n 2 --epsilon 0.05 -T AUTO --redo"
     _, out, _ = call(line.replace("iqtree2", "iqtree"), 0)
