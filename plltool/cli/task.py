@@ -128,10 +128,12 @@ class Task:
         self.outputs.claim()
         with self.reporter() as reporter:
             data = self.read_alignment(self.alignment)
-            trees: Any = plltool.read_trees(self.tree, data.names, self.resolve) if several else None
+            if several:
+                own["trees"] = plltool.read_trees(self.tree, data.names, self.resolve)
+            else:
+                own["tree"] = self.read_tree(self.tree, data, multifurcations=analyse is plltool.evaluate)
             own |= self.keywords("model", "brlen", "fixed", "outgroup", "hardware") | {"listener": reporter.progress}
-            trees = trees or self.read_tree(self.tree, data, multifurcations=analyse is plltool.evaluate)
-            found = analyse(data, trees, **own)
+            found = analyse(data, **own)
             self.outputs.write(found.texts(given_command(), **(views or {})))
             for path, write in named:
                 if path:
