@@ -254,10 +254,9 @@ def _find_genes(
 ) -> list[Gene]:
     """The trees of all genes: those that the checkpoint keeps, and new ones, which are saved there."""
     is_given = model is not None and model.upper().partition("+")[0] not in AUTOMATIC
-    for own in data.values():  # so that no gene is refused after others were searched
-        resolve_inputs(own, model if is_given else None, rooted=True)
-    largest = max(data.values(), key=lambda own: own.n_taxa * own.n_sites)
-    cut, models = resolve_inputs(largest, None)
+    # all of them, so that no gene is refused after others were searched
+    resolved = (resolve_inputs(own, model if is_given else None, rooted=True) for own in data.values())
+    cut, models = max(resolved, key=lambda own: own[0].n_taxa * own[0].n_sites)
     shares = share_hardware(workers, len(data), cut.patterns, models, hardware)
     store = None
     if checkpoint is not None:
