@@ -182,6 +182,15 @@ INLINE int accept(Walker *w, int kind, double ratio)
     return 1;
 }
 
+/* Find the keys of the nodes in `order`. */
+INLINE void find_keys(Walker *w)
+{
+    for (int k = 0; k < w->n_made; k++) {
+        const int node = w->order[k];
+        w->keys[node] = w->keys[w->left[node]] ^ w->keys[w->right[node]];
+    }
+}
+
 /* Make a move, of a kind that is drawn. */
 INLINE void make_move(Walker *w)
 {
@@ -194,10 +203,8 @@ INLINE void make_move(Walker *w)
     const double ratio = propose(w, kind);
     w->words[WALK_TRIED + kind] += 1.0;
     if (w->is_possible && accept(w, kind, ratio)) {
-        for (int k = 0; kind >= INTERCHANGE && k < w->n_made; k++) {
-            const int node = w->order[k];
-            w->keys[node] = w->keys[w->left[node]] ^ w->keys[w->right[node]];
-        }
+        if (kind >= INTERCHANGE)
+            find_keys(w);
         return;
     }
     undo(w);
@@ -262,7 +269,7 @@ __kernel void walk(
             .words = words,
             .n_taxa = n_taxa, .n_nodes = n_nodes, .n_sets = n_length_sets, .first_slot = own * walker_slots - 2 * n_taxa,
             .least_length = words[WALK_LEAST_LENGTH], .largest_length = words[WALK_LARGEST_LENGTH],
-            .n_changed = -1,
+            .n_changed = -1, .n_stale = -1,
             .random = seeds[own],
             .eigen = eigen + pset * N_COMPONENTS * EIGEN_VALUES,
             .model = model + pset * MODEL_REALS,
@@ -281,7 +288,9 @@ __kernel void walk(
         };
         track[TRACK_BEGIN] = track[TRACK_SLOT_SHIFT] = track[TRACK_PSET_SHIFT] = track[TRACK_VALUE_SHIFT] = 0;
         walker.prior = log_prior(&walker);
-        make_changed(&walker);                          /* all of them */
+        make_changed(&walker);                          /* all of them, as the next two */
+        walker.n_made = order_nodes(&walker);
+        find_keys(&walker);
         for (int k = 0; k < n_steps_walked; k++)
             make_move(&walker);
     }

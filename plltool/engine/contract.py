@@ -92,8 +92,8 @@ class WalkRow:
     """The rows of a walker's tree, see `kernels/walks.cl`; columns are nodes.
 
     PARENT, LEFT and RIGHT are those of `plltool.analyses.sampling.tree`. SLOT_SIDE says which of its two slots has the
-    CLA below an inner node, PLACE_SIDE which of two places has the length of the branch above, KEY stands for the taxa
-    below, see `SplitWeights`. The others are room.
+    CLA below an inner node, PLACE_SIDE which of two places has the length of the branch above, KEY stands for a taxon,
+    see `SplitWeights`; walks find those of inner nodes. The others are room.
     """
 
     PARENT, LEFT, RIGHT, OLD_PARENT, OLD_LEFT, OLD_RIGHT, SLOT_SIDE, PLACE_SIDE, KEY, ORDER = range(10)

@@ -43,8 +43,7 @@ def begin_walks(
     trees[:, :3] = [(own.topology.parent, own.topology.left, own.topology.right) for own in states]
     trees[:, WalkRow.SLOT_SIDE, n_taxa:] = sides
     if splits:
-        each = len(states) // len(splits)
-        trees[:, WalkRow.KEY] = [splits[k // each].keys(own.topology) for k, own in enumerate(states)]
+        trees[:, WalkRow.KEY, :n_taxa] = splits[0].tips  # all runs have the same
     tables = np.stack([own.weights for own in splits]) if splits else np.zeros((1, N_SPLIT_KEYS))
     lengths = np.zeros((len(states), len(states[0].by_part), 2, n_nodes))
     lengths[:, :, 0] = [own.by_part for own in states]
