@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from plltool.analyses.sampling.moves import Move
-from plltool.analyses.sampling.state import Proposal, Question, QuestionProgram, State, read_by_part
+from plltool.analyses.sampling.state import Proposal, Question, QuestionProgram, State
 from plltool.analyses.sampling.topology_moves import Regrafts, branches_around, draw_number, log_sum, stale_after
 from plltool.analyses.sampling.tree import Topology, draw_below_top, interchange
 from plltool.arrays import FloatArray
@@ -25,6 +25,7 @@ class Quartet(Question):
     """The three topologies around an inner branch, the state's first, each with all LENGTHS of the branch."""
 
     lower: int  # the node below the branch
+    is_by_part = True
 
     @property
     def n_values(self) -> int:
@@ -48,9 +49,6 @@ class Quartet(Question):
             program.newview(far, operands[other], places[other], above, places[upper])
             for k, place in enumerate(branch):
                 program.evaluate(N_LENGTHS * number + k, far, near, place)
-
-    def read(self, values: FloatArray, state: State) -> list[float]:
-        return read_by_part(values, state)
 
 
 class QuartetDraw(Move):

@@ -56,10 +56,8 @@ def density_slopes(parameter: Parameter, value: Value, heat: float) -> FloatArra
         shares = np.asarray(value)
         powers = heat * (parameter.prior.of_size(len(shares)) - 1.0) + 1.0  # of the shares in the density
         return np.asarray(powers - shares * powers.sum())[:-1]
-    if parameter.kind == ALPHA or parameter.kind in FACTORS:
-        return np.array([heat * parameter.prior.slope(number) * number + 1.0 for number in np.ravel(value).tolist()])
-    number = float(value)
-    return np.array([heat * parameter.prior.slope(number) * number * (1.0 - number) + 1.0 - 2.0 * number])
+    high, slope = 1.0 if parameter.kind == PINV else math.inf, parameter.prior.slope
+    return np.array([heat * slope(x) * x * (1.0 - x / high) + 1.0 - 2.0 * x / high for x in np.ravel(value).tolist()])
 
 
 def data_slopes(kind: str, model: Model, slopes: FloatArray) -> FloatArray:

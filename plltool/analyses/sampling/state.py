@@ -265,6 +265,8 @@ class QuestionProgram:
 class Question(ABC):
     """What is asked of the surroundings of a state. Questions are equal if their programs are."""
 
+    is_by_part = False  # whether parts that have their own branch lengths have answers of their own
+
     @property
     @abstractmethod
     def n_values(self) -> int:
@@ -275,13 +277,9 @@ class Question(ABC):
         """Write the program of the answer."""
 
     def read(self, values: FloatArray, state: State) -> Any:
-        """The answer from the values (n_values, n_parts) that the program makes: their sums over parts, as a list."""
-        return values.sum(axis=1).tolist()
-
-
-def read_by_part(values: FloatArray, state: State) -> list[float]:
-    """The answer if each part has its own branch lengths: all values of the first part, then of the second."""
-    return values.sum(axis=1).tolist() if len(state.by_part) == 1 else values.T.ravel().tolist()
+        """The answer from the values (n_values, n_parts) of the program, as a list: sums over parts, or all by part."""
+        by_part = self.is_by_part and len(state.by_part) > 1
+        return values.T.ravel().tolist() if by_part else values.sum(axis=1).tolist()
 
 
 @dataclass(frozen=True)
@@ -292,6 +290,7 @@ class Slopes(Question):
     """
 
     n_nodes: int
+    is_by_part = True
 
     @property
     def n_values(self) -> int:
@@ -300,6 +299,3 @@ class Slopes(Question):
     def write(self, state: State, program: QuestionProgram) -> None:
         for node, above in program.descend(state.topology, range(1, state.topology.n_nodes)):
             program.at_branch(Opcode.DERIVATIVE, DERIVATIVE_VALUES * (node - 1), above, node)
-
-    def read(self, values: FloatArray, state: State) -> list[float]:
-        return read_by_part(values, state)

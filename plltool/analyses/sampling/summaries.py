@@ -155,9 +155,9 @@ def summarise_numbers(samples: Samples, first: int) -> dict[str, Summary]:
     return found
 
 
-def shortest_interval(values: FloatArray, share: float = CREDIBLE_SHARE) -> tuple[float, float]:
-    """The shortest interval between two of the values (n,), sorted, that holds a share of them."""
-    within = min(len(values) - 1, int(np.ceil(share * len(values))) - 1)
+def shortest_interval(values: FloatArray) -> tuple[float, float]:
+    """The shortest interval between two of the values (n,), sorted, that holds 95 % of them."""
+    within = min(len(values) - 1, int(np.ceil(CREDIBLE_SHARE * len(values))) - 1)
     widths = values[within:] - values[: len(values) - within]
     start = int(np.argmin(widths))
     return float(values[start]), float(values[start + within])

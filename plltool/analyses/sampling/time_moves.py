@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plltool.analyses.sampling.joint_moves import LearntMove
-from plltool.analyses.sampling.moves import Move, draw_factor
+from plltool.analyses.sampling.moves import LearntMove, Move, draw_factor
 from plltool.analyses.sampling.state import ALL_NODES, Proposal, Slopes, State
 from plltool.analyses.sampling.time_mass import LearntTimes, UsualTimes
 from plltool.analyses.sampling.time_state import TimeSpace, time_of
@@ -18,6 +17,15 @@ class TimeMove(Move):
     """A move of time trees."""
 
     space: TimeSpace
+
+    def regrafted(self, state: State, node: int, edge: int, height: float, log_ratio: float) -> Proposal | None:
+        """The subtree below a node on another branch, its joint at a height; None where heights are equal."""
+        time = time_of(state)
+        rooted, heights = regraft(time.rooted, node, edge), time.heights.copy()
+        heights[time.rooted.parent[node]] = height
+        if not is_legal(rooted, heights):
+            return None
+        return self.space.propose(state, time._replace(rooted=rooted, heights=heights), log_ratio)
 
 
 class HamiltonianStep(LearntMove):
@@ -197,11 +205,7 @@ class SubtreeSlide(TimeMove):
                 return None
             edge = edges[int(rng.integers(len(edges)))]
             log_ratio = math.log(len(edges))
-        new, changed = regraft(rooted, node, edge), list(heights)
-        changed[rooted.parent[node]] = end
-        if not is_legal(new, changed):  # where heights are equal
-            return None
-        return self.space.propose(state, time._replace(rooted=new, heights=changed), log_ratio)
+        return self.regrafted(state, node, edge, end, log_ratio)
 
 
 def branches_at(rest: Topology, heights: list[float], edge: int, height: float) -> list[int]:
@@ -254,11 +258,7 @@ class WideRegraft(TimeMove):
             beyond = float(rng.exponential(mean))
             edge, height = top, first + beyond
         before = heights[joint] - first if joint == rooted.top else 0.0
-        new, changed = regraft(rooted, node, edge), list(heights)
-        changed[joint] = height
-        if not is_legal(new, changed):  # where heights are equal
-            return None
-        return self.space.propose(state, time._replace(rooted=new, heights=changed), (beyond - before) / mean)
+        return self.regrafted(state, node, edge, height, (beyond - before) / mean)
 
 
 class RateMultiplier(TimeMove):

@@ -33,7 +33,7 @@ EXTENSION = 0.5  # probability that a subtree moves on by another branch; MrBaye
 
 
 LEAST_WEIGHT = 0.1  # of a split that all states have
-FIRST_STATES = 50  # before weights differ
+FIRST_TOPOLOGIES = 50  # before weights differ
 
 
 @saved()
@@ -68,7 +68,7 @@ class SplitWeights(Learnt):
         for topology in points:
             self.n_states += 1
             self.counts[self.keys(topology)[topology.n_taxa :]] += 1.0  # once if it has several splits of a key
-        if self.n_states >= FIRST_STATES:
+        if self.n_states >= FIRST_TOPOLOGIES:
             self.weights = LEAST_WEIGHT + 1.0 - self.counts / self.n_states
 
     def forget(self) -> None:
