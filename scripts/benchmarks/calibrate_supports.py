@@ -13,12 +13,11 @@ overall and by ranges of support, and computes the Brier score, the mean square 
 import argparse
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rivals import IQTREE, is_there, make_parser, run_iqtree, save, today, write_phylip
+from rivals import IQTREE, is_there, make_parser, save, today, ultrafast_shares
 
 import plltool
 from plltool.run.inputs import as_tree_set
@@ -27,16 +26,6 @@ from plltool.tree.topology import restrict_tree
 
 MODEL = "GTR+F+G4"
 RANGES = ((0.95, 1.0), (0.8, 0.95), (0.5, 0.8), (0.0, 0.5))
-
-
-def shares_of_iqtree(drawn: plltool.Simulation, threads: int) -> dict[int, float]:
-    """The shares of all splits in the 1000 trees of IQ-TREE's ultrafast bootstrap."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = write_phylip(Path(folder) / "set.phy", dict(zip(drawn.names, drawn.sequences, strict=True)))
-        run_iqtree(path, path, "-m", MODEL, "-B", 1000, "--wbtl", "-seed", 1, "-T", threads)
-        trees = Path(f"{path}.ufboot")
-        trees.write_text("".join(line + "\n" for line in trees.read_text().splitlines() if line.endswith(";")))
-        return as_tree_set(trees, drawn.names).shares
 
 
 def support_set(true: plltool.Tree, models: Any, number: int, asked: argparse.Namespace) -> dict[str, list[float]]:
@@ -54,7 +43,8 @@ def support_set(true: plltool.Tree, models: Any, number: int, asked: argparse.Na
         "plltool": as_tree_set(replicates.trees, names).shares,
     }
     if is_there(IQTREE):
-        found["iqtree-ufboot"] = shares_of_iqtree(drawn, asked.threads)
+        rows = dict(zip(drawn.names, drawn.sequences, strict=True))
+        found["iqtree-ufboot"] = ultrafast_shares(rows, names, "-m", MODEL, "-seed", 1, "-T", asked.threads)
     of_programs = {name: [own.get(split, 0.0) for split in splits] for name, own in found.items()}
     return {"true": [float(split in known) for split in splits], **of_programs}
 

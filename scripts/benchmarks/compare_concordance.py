@@ -30,7 +30,7 @@ from unittest.mock import patch
 import dendropy
 import numpy as np
 from compare_partitions import write_data
-from rivals import IQTREE, as_iqtree_model, load, make_parser, run, save
+from rivals import IQTREE, as_iqtree_model, load, make_parser, run, save, side_below
 
 import plltool
 from plltool.optimise.ancestral import _with_each_state
@@ -90,10 +90,10 @@ def read_factors(table: Path, numbered: Path) -> Factors:
     found = {}
     for node in tree.preorder_internal_node_iter():
         if node.label in rows:
-            below = frozenset(leaf.taxon.label for leaf in node.leaf_iter())
-            side = below if taxa[0] not in below else frozenset(taxa) - below
             row = rows[node.label]
-            found[side] = {name: float(row[name]) for name in row if name.startswith(("g", "s")) and row[name]}
+            found[side_below(node, taxa)] = {
+                name: float(row[name]) for name in row if name.startswith(("g", "s")) and row[name]
+            }
     return found
 
 

@@ -23,10 +23,11 @@ from compare_supports import agreement
 from rivals import as_iqtree_model, make_parser, run_iqtree, save
 
 import plltool
-from plltool.io.newick import parse_newick
+from plltool.io.newick import number_tips, parse_nodes
 from plltool.io.newick_writer import write_newick
+from plltool.io.tree_files import find_labels
+from plltool.tree.moves import exchange_subtrees
 from plltool.tree.splits import branch_splits
-from plltool.tree.topology import Tree
 
 DEFAULT_MODEL = "GTR+F+G4"
 COLUMNS = ("bp", "kh", "sh", "wkh", "wsh", "elw", "au")  # in the order of IQ-TREE's table, behind tree, lnL and delta
@@ -44,18 +45,9 @@ def their_model(model):
 
 
 def labels_of(newick, names):
-    """Node labels by the split of the inner branch; a second reading has the labels' numbers as branch lengths."""
-    tree, labels = parse_newick(newick, "IQ-TREE's tree", names), []
-
-    def number(match):
-        labels.append(match.group(1))
-        return f"):{len(labels)}"
-
-    renumbered = parse_newick(re.sub(r"\)([^():,;]*)(?::[-+.0-9eE]+)?(?=[,);])", number, newick), "labels", names)
-    numbers = dict(zip(branch_splits(renumbered, names), renumbered.lengths.tolist(), strict=True))
-    inner = np.flatnonzero(tree.is_inner_branch)
-    own = branch_splits(tree, names)
-    return {own[branch]: labels[int(numbers[own[branch]]) - 1] for branch in inner}
+    """Node labels by the split of the inner branch; that at IQ-TREE's root may have none."""
+    nodes = parse_nodes(newick, "IQ-TREE's tree")
+    return find_labels(nodes, number_tips(nodes, "IQ-TREE's tree", names))
 
 
 def compare_supports(alignment, model, tree, folder):
@@ -73,7 +65,7 @@ def compare_supports(alignment, model, tree, folder):
     rows = [
         (values["sh-alrt"][branch], values["abayes"][branch], *map(float, labels[own[branch]].split("/")))
         for branch in np.flatnonzero(result.tree.is_inner_branch).tolist()
-        if labels[own[branch]]  # the branch at IQ-TREE's root may have none
+        if own[branch] in labels
     ]
     alrt, abayes, their_alrt, their_abayes = zip(*rows, strict=True)
     lnl = float(re.search(r"Log-likelihood of the tree: (\S+)", read("iqtree")).group(1))
@@ -93,12 +85,11 @@ def best_interchanges(result, n):
     found = []
     for branch in np.argsort(-lnl[:, 1:].max(axis=1))[:n].tolist():  # NaN, of tips, come last
         which = int(np.argmax(lnl[branch, 1:]))
-        u, v = (int(node) for node in tree.ends[branch])
-        first = int(tree.edges[u, (tree.position(u, v) + 2) % 3])
-        second = int(tree.edges[v, (tree.position(v, u) + 1 + which) % 3])
-        ends = tree.ends.copy()
-        ends[first][ends[first] == u], ends[second][ends[second] == v] = v, u
-        found.append(write_newick(Tree.from_edges(tree.names, ends, tree.lengths)))
+        u, v = tree.ends[branch].tolist()
+        columns = (tree.position(u, v) + 2) % 3, (tree.position(v, u) + 1 + which) % 3
+        changed = tree.copy()
+        exchange_subtrees(changed, (u, v), columns)
+        found.append(write_newick(changed))
     return found
 
 

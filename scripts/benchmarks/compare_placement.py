@@ -22,7 +22,7 @@ from pathlib import Path
 
 import dendropy
 import numpy as np
-from rivals import as_iqtree_model, load, make_parser, run, run_iqtree, save
+from rivals import as_iqtree_model, load, make_parser, run, run_iqtree, save, side_below
 
 import plltool
 
@@ -78,8 +78,7 @@ def places_of(given):
     for edge in tree.postorder_edge_iter():
         if edge.tail_node is None:
             continue
-        below = {leaf.taxon.label for leaf in edge.head_node.leaf_iter()}
-        sides[edge.edge_number] = frozenset(below if taxa[0] not in below else set(taxa) - below)
+        sides[edge.edge_number] = side_below(edge.head_node, taxa)
     number, lnl = given["fields"].index("edge_num"), given["fields"].index("likelihood")
     places = {}
     for entry in given["placements"]:
@@ -243,8 +242,7 @@ def nodes_between(tree, home, place):
     for node in tree.preorder_node_iter():
         if node.parent_node is None:
             continue
-        below = {leaf.taxon.label for leaf in node.leaf_iter()}
-        ends[frozenset(below if taxa[0] not in below else set(taxa) - below)] = {node, node.parent_node}
+        ends[side_below(node, taxa)] = {node, node.parent_node}
         for one, other in ((node, node.parent_node), (node.parent_node, node)):
             neighbours.setdefault(one, []).append(other)
     if home == place:

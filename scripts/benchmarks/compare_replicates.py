@@ -23,11 +23,10 @@ from typing import Any
 
 import numpy as np
 from compare_supports import agreement
-from rivals import load, make_parser, run_iqtree, save, today, write_phylip
+from rivals import load, make_parser, run_iqtree, save, today, ultrafast_shares, write_phylip
 
 import plltool
 from plltool.analyses.supports.replicates import REPLICATE_UNDECIDED
-from plltool.run.inputs import as_tree_set
 from plltool.tree.splits import branch_splits
 
 # of each kind of data, by its characters: IQ-TREE's name of the kind, and the model
@@ -90,14 +89,10 @@ def compare_ultrafast(
 ) -> dict[str, list[float]]:
     """The ultrafast supports of the branches `wanted`, means over seeds."""
     ours, theirs = [], []
-    with tempfile.TemporaryDirectory() as folder:
-        file = write_phylip(Path(folder) / "all.phy", data)
-        for seed in range(1, n_seeds + 1):
-            prefix = file.with_name(f"iq{seed}")
-            run_iqtree(file, prefix, "-st", kind, "-m", model, "-bb", 1000, "-wbtl", "-seed", seed)
-            theirs.append(as_tree_set(Path(f"{prefix}.ufboot"), best.tree.names).shares)
-            found = plltool.ultrafast_bootstrap(data, best.tree, best.models, threads=1, seed=seed)
-            ours.append(dict(zip(branch_splits(found.tree), found.values["ufboot"].tolist(), strict=True)))
+    for seed in range(1, n_seeds + 1):
+        theirs.append(ultrafast_shares(data, best.tree.names, "-st", kind, "-m", model, "-seed", seed))
+        found = plltool.ultrafast_bootstrap(data, best.tree, best.models, threads=1, seed=seed)
+        ours.append(dict(zip(branch_splits(found.tree), found.values["ufboot"].tolist(), strict=True)))
     return {
         "plltool ufboot": [statistics.mean(own[split] for own in ours) for split in wanted],
         "iqtree ufboot": [100 * statistics.mean(own.get(split, 0.0) for own in theirs) for split in wanted],

@@ -41,6 +41,8 @@ from typing import Any, cast
 import numpy as np
 from experiment_parts import OlderLayout, keep_opcodes, spent_by_kind
 from rivals import commit, least_seconds, load, make_parser, run, save, today, write_nexus
+from simulate_alignment import MEAN_LENGTH
+from simulate_alignment import MODEL as EVOLVED
 
 import plltool
 from plltool.analyses.machine.bench.items import (
@@ -77,8 +79,6 @@ lset nst=6 rates=gamma;
 mcmc ngen={generations} nruns=2 nchains=4 samplefreq={generations} printfreq={generations} diagnfreq={generations};
 end;
 """
-EVOLVED = "GTR{1.5/4.0/0.8/1.2/5.0/1.0}+FU{0.32/0.18/0.21/0.29}+G4{0.5}"
-MEAN_LENGTH = 0.06  # of a branch, in expected substitutions per site
 KEPT = ("item", "states", "precision", "taxa", "patterns", "seconds", "pattern_nodes_per_second", "flops")
 
 BENCHES = {  # options of each run of `plltool bench`

@@ -18,13 +18,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import dendropy
 import numpy as np
 
 import plltool
 from plltool.alignment.patterns import compress
 from plltool.io.alignment_formats import format_phylip
 from plltool.io.newick_writer import write_newick
-from plltool.run.inputs import resolve_inputs
+from plltool.run.inputs import as_tree_set, resolve_inputs
 from plltool.tree_search import parsimony
 
 IQTREE, RAXML = "iqtree2", "raxmlHPC-PTHREADS-AVX"
@@ -143,6 +144,12 @@ def as_iqtree_model(model: str) -> str:
     return model.replace("/", ",").replace("+FU", "+F")
 
 
+def side_below(node: dendropy.Node, taxa: Sequence[str]) -> frozenset[str]:
+    """The side of the branch above a node of a tree of these `taxa` that lacks the first of them."""
+    below = frozenset(leaf.taxon.label for leaf in node.leaf_iter())
+    return below if taxa[0] not in below else frozenset(taxa) - below
+
+
 def parsimony_tree(alignment: Path, model: str | None, seed: int) -> str:
     """A randomised parsimony tree of plltool, as Newick text; `model` may be a partition file."""
     data, _ = resolve_inputs(alignment, model)
@@ -171,6 +178,14 @@ def comparison_parser(
         choices = values if strict else None
         parser.add_argument(name, action="append", choices=choices, help=f"default: {' '.join(values)}")
     return parser
+
+
+def ultrafast_shares(rows: dict[str, Any], names: Sequence[str], *options: object) -> dict[int, float]:
+    """The shares of all splits in the 1000 trees of IQ-TREE's ultrafast bootstrap; `names` are the order of taxa."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_phylip(Path(folder) / "all.phy", rows)
+        run_iqtree(path, path, "-B", 1000, "--wbtl", *options)
+        return as_tree_set(Path(f"{path}.ufboot"), names).shares
 
 
 def load(path: Path | None, otherwise: Any) -> Any:

@@ -42,6 +42,7 @@ MAX_INPUT = 200_000  # bytes; longer mutants are cut
 MAX_CORPUS = 400
 SEED_SHARE = 0.4  # of inputs that are mutations of a seed; the others mutate inputs with new kinds of answers
 MAX_MESSAGE = 1500  # characters
+SHORTENING = 10.0  # seconds for a failure
 MAX_KEPT = 25  # failures of one parser, each of a different kind
 ADDRESS_SPACE = 6 << 30  # bytes of the process; larger allocations fail
 
@@ -205,9 +206,9 @@ def _innermost_line(error: BaseException) -> str:
     return f"{Path(last.filename).name}:{last.name}:{last.lineno}"
 
 
-def shorten(content: bytes, problem: str, runner: Runner, seconds: float = 10.0) -> bytes:
+def shorten(content: bytes, problem: str, runner: Runner) -> bytes:
     """Remove pieces of an input that do not matter for its problem, for a few seconds."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + SHORTENING
     size = len(content) // 2
     while size and time.monotonic() < end:
         start = 0

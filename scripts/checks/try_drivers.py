@@ -32,6 +32,7 @@ CASES = {  # the library, and the variables that make it show a device
     for family in ("skl", "tgllp", "dg2", "pvc")
 } | {"rusticl": (RUSTICL, {"RUSTICL_ENABLE": "llvmpipe"})}
 LIMIT = 200  # seconds; a device's test takes 60 at most
+SEARCH = ["search", str(DATA), "--model", "JC", "--effort", "fast", "--device", "numpy", "--prefix", "n"]
 EVALUATE = ["evaluate", str(DATA), "--tree", "tree.nwk", "--model", "JC", "--fixed", "--redo", "--prefix"]
 
 
@@ -91,20 +92,7 @@ def main() -> int:
             continue
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary)
-            run_plltool(
-                folder,
-                {},
-                "search",
-                str(DATA),
-                "--model",
-                "JC",
-                "--effort",
-                "fast",
-                "--device",
-                "numpy",
-                "--prefix",
-                "n",
-            )
+            run_plltool(folder, {}, *SEARCH)
             (folder / "n.best.nwk").rename(folder / "tree.nwk")
             expected = find_lnl(run_plltool(folder, {}, *EVALUATE, "numpy", "--device", "numpy"))
             report[name] = made = try_case(name, folder)

@@ -81,20 +81,24 @@ def check(label: str, found: float, expected: float, tolerance: float) -> bool:
     return good
 
 
+def evaluate(label: str, *given: Any, **how: Any) -> plltool.EvaluationResult | None:
+    """What plltool finds; None for a model that it does not accept."""
+    try:
+        return plltool.evaluate(*given, **how)
+    except plltool.InputError as error:
+        print(f"skip {label}: {str(error).split('; accepted')[0]}")
+        return None
+
+
 def check_fixed(name: str, alignment: Any, trees: Path, rows: dict[str, Any], device: str) -> bool:
     """Fixed tree, lengths and parameters."""
     good = True
     for label, row in rows.items():
-        if label == "bl_optimised":
-            continue
         accepted = row[row["accept"]]
-        tree, model = trees / f"{name}.fixed.nwk", accepted["model"]
-        try:
-            found = plltool.evaluate(alignment, tree, model, fixed=True, device=device).lnl
-        except plltool.InputError as error:
-            print(f"skip {name} {label}: {str(error).split('; accepted')[0]}")
-            continue
-        good &= check(f"{device} {name} {label}", found, accepted["lnl"], FIXED_TOLERANCE)
+        given = alignment, trees / f"{name}.fixed.nwk", accepted["model"]
+        result = evaluate(f"{name} {label}", *given, fixed=True, device=device)
+        if result is not None:
+            good &= check(f"{device} {name} {label}", result.lnl, accepted["lnl"], FIXED_TOLERANCE)
     return good
 
 
@@ -153,14 +157,10 @@ def check_optimised(name: str, alignment: Path, tree: Path, rows: dict[str, Any]
     """Lengths and parameters optimised by both programs; a higher lnL passes."""
     good = True
     for label, row in rows.items():
-        if label == "bl_optimised":
-            continue
         ours = re.sub(r"(?<!\+FU)\{[^}]*\}", "", row["raxml_ng"]["model"]).replace("+IU", "+I")
         theirs = re.sub(r"\{[^}]*\}", "", row["iqtree3"]["model"])
-        try:
-            result = plltool.evaluate(alignment, tree, ours, threads=1)
-        except plltool.InputError as error:
-            print(f"skip {name} {label}: {str(error).split('; accepted')[0]}")
+        result = evaluate(f"{name} {label}", alignment, tree, ours, threads=1)
+        if result is None:
             continue
         frequencies = ",".join(repr(value) for value in result.parameters["frequencies"].values())
         expected = optimise_with(rival, alignment, tree, re.sub(r"\+F\b", f"+F{{{frequencies}}}", theirs))
@@ -212,16 +212,16 @@ def main() -> int:
         except plltool.InputError as error:
             print(f"skip {name}: {error}")
             continue
-        tree = arguments.reference / "trees" / f"{name}.fixed.nwk"
+        trees, of_set = arguments.reference / "trees", reference[name]
+        of_lengths = of_set.pop("bl_optimised", None)
         for device in devices:
-            good &= check_fixed(name, alignment, arguments.reference / "trees", reference[name], device)
+            good &= check_fixed(name, alignment, trees, of_set, device)
             if name in PARTITIONED:
                 good &= check_parts(name, path, arguments.reference, device)
-            if "bl_optimised" in reference[name]:
-                row = reference[name]["bl_optimised"]
-                good &= check_lengths(name, alignment, arguments.reference / "trees", row, device)
+            if of_lengths is not None:
+                good &= check_lengths(name, alignment, trees, of_lengths, device)
         if arguments.rival:
-            good &= check_optimised(name, path, tree, reference[name], arguments.rival)
+            good &= check_optimised(name, path, trees / f"{name}.fixed.nwk", of_set, arguments.rival)
     return 0 if good else 1
 
 

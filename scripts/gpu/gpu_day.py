@@ -32,7 +32,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,14 +64,12 @@ DEVICE_FACTS = (
 NO_DEVICE = 3  # exit status
 MOST_TEST_PROCESSES = 8  # at the same time on one device
 
-NO_CHANGE: Mapping[str, float] = MappingProxyType({})
-
 Step = tuple[str, Callable[[], Any]]  # what the figures are called, and what makes them
 
 
-def plltool(*arguments: str, constants: Mapping[str, float] = NO_CHANGE) -> str:
+def plltool(*arguments: str, constants: Mapping[str, float] | None = None) -> str:
     """The output of a command of plltool, with other values of constants of `plltool.engine.opencl`, by MODULE.NAME."""
-    changes = "".join(f"{name}; {name} = {value}; " for name, value in constants.items())
+    changes = "".join(f"{name}; {name} = {value}; " for name, value in (constants or {}).items())
     return run("-P", "-c", f"from plltool.engine.opencl import engine, schedule; {changes}{COMMAND}", *arguments)
 
 
@@ -153,7 +150,9 @@ class Day:
 
     # --- steps ----------------------------------------------------------------------------------------------
 
-    def _bench(self, states: int, shape: str, lanes: int | None = None, change: Mapping[str, float] = NO_CHANGE) -> Any:
+    def _bench(
+        self, states: int, shape: str, lanes: int | None = None, change: Mapping[str, float] | None = None
+    ) -> Any:
         """The rows of `plltool bench`."""
         file = self.out / "bench.tmp"
         options = ["--vw", str(lanes)] if lanes else []
@@ -173,21 +172,10 @@ class Day:
     def _search(self, alignment: Path, effort: str, *more: str) -> Any:
         """Of the second of two searches, since the first compiles kernels: seconds of the process and of its search."""
         prefix = self.out / "search.tmp"
-        options = [
-            "--effort",
-            effort,
-            "--seed",
-            "1",
-            "--device",
-            self.kind,
-            "--profile",
-            "--prefix",
-            str(prefix),
-            *more,
-        ]
+        options = ["--effort", effort, "--seed", "1", "--device", self.kind, "--profile", *more]
         for _ in range(2):
             began = time.perf_counter()
-            plltool("search", str(alignment), *options, "--redo", "--quiet")
+            plltool("search", str(alignment), *options, "--prefix", str(prefix), "--redo", "--quiet")
             seconds = time.perf_counter() - began
         record = json.loads(prefix.with_suffix(".tmp.json").read_text())
         for file in self.out.glob("search.tmp*"):
