@@ -126,6 +126,10 @@ class StopSearch(Exception):  # noqa: N818 - a request, as StopIteration is
     """A listener may raise this: the search then ends, and its best tree so far is the result."""
 
 
+class StopHere(StopSearch):
+    """The same, but the result is the tree of the climb that is stopped, even if an earlier climb has a better one."""
+
+
 class Forecast:
     """Estimates how long a search takes, from the relative costs of its stages (STAGE_COSTS) and the time so far.
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 import plltool
 from plltool.cli.command import command
@@ -28,6 +29,10 @@ TABLE_WIDTH = 8  # frequencies in a row
 LISTED = 5  # taxa of another composition
 EXIT_DIFFERENT = 3
 EXIT_FAILED = 1  # an alignment of a folder failed, and none differs
+OF_RECORDS = {"what", "tolerance", "as_json", "quiet", "json_progress", "report", "prefix", "redo"}  # for two of them
+OF_SEARCHES = {"constraint", "bootstrap", "seed", "start", "effort", "starts", "radii", "perturbations", "nstop"}
+OF_SEARCHES |= {"epsilon", "stop"}  # options that --tree does not have
+OF_ALIGNMENTS = {"tree", "constraint", "partitions", "data_type", "constant_sites", "site_weights"}  # nor a folder
 OURS = "# written by `plltool front-ends`\n"
 
 
@@ -200,69 +205,92 @@ def bench(task: Task) -> None:
 
 @command
 def compare(task: Task) -> None:
-    what, a, b = task.what, task.spec_a, task.spec_b
-    _check_compare(task)
+    are_records = len(task.what) == 2 and not (task.spec_a or task.spec_b or task.compare_all)
+    _check_compare(task, are_records)
     task.outputs.claim()
-    if len(what) == 2 and not (a or b or task.compare_all):
-        if what[0].is_dir():
-            _compare_many(task, plltool.compare_record_folders(what[0], what[1], task.tolerance), print_results)
-        else:
-            _finish_compare(task, plltool.compare_records(what[0], what[1], task.tolerance))
-        return
-    if len(what) != 1 or bool(a and b) == task.compare_all or (a is None) != (b is None):
+    with task.reporter() as reporter:
+        code = _compare_records(task, reporter) if are_records else _compare_devices(task, reporter)
+    end(code)
+
+
+def _compare_records(task: Task, reporter: Reporter) -> int:
+    """Compare two records or folders of them; returns the exit status."""
+    a, b = task.what
+    if not a.is_dir():
+        return _finish_compare(task, plltool.compare_records(a, b, task.tolerance))
+    pairs = plltool.compare_record_folders(a, b, task.tolerance)
+    return _compare_many(task, pairs, "records", reporter.print_results)
+
+
+def _compare_devices(task: Task, reporter: Reporter) -> int:
+    """Compare what devices make of a tree, an alignment or a folder of alignments; returns the exit status."""
+    (what,), a, b = task.what, task.spec_a, task.spec_b
+    if task.compare_all:
+        hardware = plltool.every_hardware()
+    else:
+        specs = {"a": a, "b": b}
+        hardware = {spec if a != b else name: plltool.parse_hardware(spec) for name, spec in specs.items()}
+    shared = task.keywords("tolerance", "brlen") | {"listener": reporter.progress}
+    if task.tree:
+        data = task.read_alignment(what)
+        how = shared | {"model": task.partitions or task.model, "fixed": task.fixed}
+        return _finish_compare(
+            task, plltool.compare_likelihoods(data, task.read_tree(task.tree, data), hardware, **how)
+        )
+    first, second = hardware.values()
+    shared |= task.keywords("model", "seed") | {"labels": (a, b), "options": task.effort}
+    shared["replicates"] = task.bootstrap
+    if what.is_dir():
+        pairs = plltool.compare_folder(what, first, second, **shared, **task.keywords("names", "start"))
+        return _compare_many(task, pairs, "alignments", reporter.print_results)
+    data = task.read_alignment(what)
+    shared |= task.keywords("partitions", "constraint") | {"start": task.read_start(data)}
+    return _finish_compare(task, plltool.compare(data, first, second, **shared))
+
+
+def _check_compare(task: Task, are_records: bool) -> None:
+    """Refuse what does not go together, and options that would have no effect."""
+    what, a, b = task.what, task.spec_a, task.spec_b
+    if not are_records and (len(what) != 1 or bool(a and b) == task.compare_all or (a is None) != (b is None)):
         one = "one alignment or folder with --a and --b, or with --tree and --all"
         raise click.UsageError(f"expected {one}, or two records or folders without")
     if task.compare_all and not task.tree:
         raise click.UsageError("--all needs --tree")
-    with task.reporter() as reporter:
-        if task.compare_all:
-            hardware = plltool.every_hardware()
-        else:
-            specs = {"a": a, "b": b}
-            hardware = {spec if a != b else name: plltool.parse_hardware(spec) for name, spec in specs.items()}
-        shared = task.keywords("tolerance", "brlen") | {"listener": reporter.progress}
-        if task.tree:
-            data = task.read_alignment(what[0])
-            how = shared | {"model": task.partitions or task.model, "fixed": task.fixed}
-            _finish_compare(task, plltool.compare_likelihoods(data, task.read_tree(task.tree, data), hardware, **how))
-            return
-        first, second = hardware.values()
-        shared |= task.keywords("model", "seed") | {"labels": (a, b), "options": task.effort}
-        shared["replicates"] = task.bootstrap
-        if what[0].is_dir():
-            how = shared | task.keywords("names", "start")
-            _compare_many(task, plltool.compare_folder(what[0], first, second, **how), reporter.print_results)
-            return
-        data = task.read_alignment(what[0])
-        shared |= task.keywords("partitions", "constraint") | {"start": task.read_start(data)}
-        _finish_compare(task, plltool.compare(data, first, second, **shared))
-
-
-def _check_compare(task: Task) -> None:
     if task.fixed and not task.tree:
         raise click.UsageError("--fixed is for the tree of --tree")
-    if task.tree and (task.bootstrap or task.constraint):
-        raise click.UsageError("--bootstrap and --constraint are for searches, not for the tree of --tree")
-    is_given = task.start not in START_KINDS or task.data_type != "auto" or task.changes_sites
-    if task.what[0].is_dir() and (is_given or task.tree or task.constraint or task.partitions):
-        one = "--start FILE, --tree, --constraint, --partitions, --data-type, --constant-sites and --site-weights"
-        raise click.UsageError(f"{one} are for one alignment, not for a folder")
+    if task.tree and task.model and task.partitions:
+        raise click.UsageError("--model and --partitions cannot be used together with --tree")
+    ctx = click.get_current_context()
+    given = {str(own.name): own.opts[0] for own in ctx.command.params}
+    given = {name: own for name, own in given.items() if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    of_one = OF_ALIGNMENTS | ({"start"} if task.start not in START_KINDS else set())
+    for kind, is_so, unused in (
+        ("two records or folders", are_records, given.keys() - OF_RECORDS),
+        ("--tree", bool(task.tree), OF_SEARCHES),
+        ("a folder", what[0].is_dir(), of_one),
+    ):
+        if is_so and not unused.isdisjoint(given):
+            found = ", ".join(own for name, own in given.items() if name in unused)
+            raise click.UsageError(f"{found}: cannot be used with {kind}")
 
 
-def _finish_compare(task: Task, found: plltool.Comparison | plltool.ComparedLikelihoods) -> None:
-    """Write and print what was found, and exit."""
+def _finish_compare(task: Task, found: plltool.Comparison | plltool.ComparedLikelihoods) -> int:
+    """Write and print what was found; returns the exit status."""
     task.outputs.finish({"compare.json": found.to_json(given_command()) + "\n"})
     task.print(found, found.describe())
-    end(0 if found.agree else EXIT_DIFFERENT)
+    return 0 if found.agree else EXIT_DIFFERENT
 
 
 def _compare_many(
-    task: Task, pairs: Iterable[tuple[str, plltool.Comparison | PlltoolError]], show: Callable[[list[str]], None]
-) -> None:
-    """Print a line for each comparison as soon as there is one, and exit."""
+    task: Task,
+    pairs: Iterable[tuple[str, plltool.Comparison | PlltoolError]],
+    what: str,
+    show: Callable[[list[str]], None],
+) -> int:
+    """Print a line for each comparison as soon as there is one, and write the file; returns the exit status."""
     records, counts = list[dict[str, Any]](), dict.fromkeys(("agree", "differ", "failed"), 0)
     if not task.as_json:
-        heads = "alignment", "taxa", "sites", "lnL of a", "difference", "RF", "score", "s of a", "s of b", ""
+        heads = what.removesuffix("s"), "taxa", "sites", "lnL of a", "difference", "RF", "score", "s of a", "s of b", ""
         show([_row(*heads)])
     for path, found in pairs:
         name = Path(path).name
@@ -275,12 +303,14 @@ def _compare_many(
         records.append({"alignment": path, **record})
         if not task.as_json:
             show([line])
-    verdict = f"{len(records)} alignments: {', '.join(f'{number} {own}' for own, number in counts.items())}"
+    verdict = f"{len(records)} {what}: {', '.join(f'{number} {own}' for own, number in counts.items())}"
     numbers: dict[str, Any] = {f"n_{own}": number for own, number in counts.items()}
     numbers |= {"alignments": records, "command": given_command()}
-    whole = {"agree": counts["agree"] == len(records), **numbers}
-    print_results([verdict], json.dumps(whole, indent=1) if task.as_json else None)
-    end(EXIT_DIFFERENT if counts["differ"] else EXIT_FAILED if counts["failed"] or not records else 0)
+    text = json.dumps({"agree": counts["agree"] == len(records), **numbers}, indent=1)
+    task.outputs.write({"folder.json": f"{text}\n"})
+    task.outputs.remove_stale()
+    print_results([verdict, *task.outputs.describe()], text if task.as_json else None)
+    return EXIT_DIFFERENT if counts["differ"] else EXIT_FAILED if counts["failed"] or not records else 0
 
 
 def _describe_briefly(name: str, found: plltool.Comparison) -> str:

@@ -300,7 +300,7 @@ def _hash(text: str) -> str:
 
 def _write_section(section: blocks.Section) -> Markup:
     heading = f"heading-{section.key}"
-    content = [blocks.write_html(own, section.key) for own in section.content]
+    content = [blocks.write_html(own, f"{section.key}-{number}") for number, own in enumerate(section.content)]
     title = element("h2", section.title, id=heading)
     return element("section", title, *content, id=section.key, aria_labelledby=heading)
 

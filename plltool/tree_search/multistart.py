@@ -12,7 +12,7 @@ from plltool.errors import InputError
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.polish import Other
-from plltool.progress import Forecast, Listener, Progress, StopSearch, log
+from plltool.progress import Forecast, Listener, Progress, StopHere, StopSearch, log
 from plltool.tree.splits import rf_distance
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchPlan
@@ -74,6 +74,7 @@ class Watch:
     listener: Listener
     deadline: Deadline | None = None
     stopped: bool = False
+    stays: bool = False  # whether it has asked for the climb that it stopped, see `StopHere`
     heard: list[Progress] = field(default_factory=list)
 
     def __call__(self, event: Progress) -> None:
@@ -82,8 +83,8 @@ class Watch:
             self.deadline.end_step(event.stage)
         try:
             self.listener(event)
-        except StopSearch:
-            self.stopped = True
+        except StopSearch as asked:
+            self.stopped, self.stays = True, isinstance(asked, StopHere)
             raise
         if self.is_over and event.stage != "polish":
             raise StopSearch
@@ -135,7 +136,8 @@ class Pool:
                 raise InputError(f"{found}, so there is no result; {hint}")
         n_perturbations = sum(one.cursor.spent for one in self._climbs)
         log.info("done: start trees: %d, perturbations: %d", len(self._climbs), n_perturbations)
-        leader = self._in_order()[0]
+        here = [number for number, one in enumerate(self._climbs) if one.interrupted and self._watch.stays]
+        leader = (here or self._in_order())[0]
         if not self._watch.stopped:
             if deadline is not None:
                 self._climbs[leader].cursor.come_to_rest()

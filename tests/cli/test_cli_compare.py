@@ -9,10 +9,12 @@ import pytest
 from oracles.constraint import edge_splits
 from small_alignments import hard_taxa, primates, write_fasta
 
-from plltool.analyses.machine.compare import compare_records
+from plltool.analyses.machine.compare import compare, compare_records
 from plltool.engine.contract import InstructionWord
 from plltool.engine.numpy_engine import NumpyEngine
+from plltool.hardware import Hardware
 from plltool.io.newick import parse_newick
+from plltool.tree_search.effort import SearchOptions
 
 QUICK = ("--model", "HKY+F", "--start", "random", "--radius", "3")
 
@@ -31,9 +33,10 @@ def test_numpy_and_opencl_agree(plltool, small):
 
 
 def test_a_difference_exits_3(plltool, small):
-    arguments = ("--a", "numpy:precision=single", "--b", "numpy", "--tolerance", "0", "--json", *QUICK)
-    result = plltool("compare", small, *arguments, status=3)
-    found = json.loads(result.stdout)
+    arguments = ("--a", "numpy:precision=single", "--b", "numpy", "--tolerance", "0", *QUICK)
+    told = "the tree of a after this round agree, so that only rounding, or optimised values, differ:"
+    assert told in plltool("compare", small, *arguments, status=3).stdout
+    found = json.loads(plltool("compare", small, *arguments, "--json", status=3).stdout)
     assert found["agree"] is False
     assert found["first_difference"] == 0
     assert found["difference"] != 0
@@ -83,6 +86,26 @@ def test_a_broken_engine_is_found_and_its_first_moves_are_told(plltool, data_dir
     assert "of the given tree" not in report, "the methods are those of a search"
 
 
+def test_searches_that_part_in_their_second_climb(data_dir, monkeypatch, tmp_path):
+    """Scores of b are broken from the second start tree on: the likelihoods are those of the tree there."""
+    insert, starts = NumpyEngine._insert, []
+
+    def broken(self, row):
+        return insert(self, row) * (1 + row[3] % 7 if len(starts) == 4 and self.layout.vw == 2 else 1)
+
+    monkeypatch.setattr(NumpyEngine, "_insert", broken)
+    few = write_fasta(tmp_path / "few.fasta", hard_taxa(data_dir, 20))
+    how = {"model": "JC", "start": "random", "options": SearchOptions(effort="fast", starts=2, radii=(1,))}
+
+    def listen(event):
+        starts.extend([event] if event.stage == "start" else [])
+
+    found = compare(few, Hardware("numpy", vw=4), Hardware("numpy", vw=2), listener=listen, **how)
+    before = found.a.trace[found.first_difference - 1]
+    assert before is [event for event in found.a.trace if event.stage == "start"][1]
+    assert found.before.answers[0].lnl == pytest.approx(before.lnl, abs=1e-6)
+
+
 @pytest.mark.opencl
 def test_a_broken_kernel_is_found(plltool, small, monkeypatch, tmp_path):
     """One line of a copy of the kernels' folder: P matrices are transposed."""
@@ -99,7 +122,7 @@ def test_a_broken_kernel_is_found(plltool, small, monkeypatch, tmp_path):
     result = plltool("compare", small, "--a", "numpy", "--b", "opencl", *QUICK)
     assert result.exit_code == 3, result.stdout + result.stderr
     assert "above 0.01: row 1 of the table" in result.stdout
-    assert "the tree of a before this round differ:" in result.stdout
+    assert "the tree of a after this round differ:" in result.stdout
     assert "the results DIFFER" in result.stdout
 
 
@@ -140,6 +163,7 @@ def test_all_devices(plltool, small, some_tree):
     found = json.loads(result.stdout)["comparison"]
     labels = [own["label"] for own in found["devices"]]
     assert labels[:3] == ["numpy:vw=1", "numpy:vw=2", "numpy:vw=4"]
+    assert labels[3:5] == ["numpy:precision=mixed", "numpy:precision=single"]
     assert len(found["pairs"]) == len(labels) * (len(labels) - 1) / 2
 
 
@@ -195,8 +219,12 @@ def test_two_folders_of_records(plltool, records, tmp_path):
     shutil.copy(records[0], folders[0] / "other.json")
     shutil.copy(records[2], folders[1] / "other.json")
     shutil.copy(records[0], folders[0] / "lost.json")
-    rows = plltool("compare", *folders, "--tolerance", "0.5", status=1).stdout.splitlines()
-    assert [row.split()[0] for row in rows] == ["alignment", "lost.json:", "other.json", "same.json", "3"]
+    result = plltool("compare", *folders, "--tolerance", "0.5", "--prefix", tmp_path / "both", status=1)
+    rows = result.stdout.splitlines()[:5]
+    assert [row.split()[0] for row in rows] == ["record", "lost.json:", "other.json", "same.json", "3"]
+    written = json.loads((tmp_path / "both.folder.json").read_text())
+    assert [written[name] for name in ("n_agree", "n_differ", "n_failed")] == [2, 0, 1]
+    assert (tmp_path / "both.compare.log").exists()
     assert f"{folders[1] / 'lost.json'}: no such record" in rows[1]
     assert rows[3].split()[-1] == "agree"
 
@@ -213,6 +241,8 @@ def test_both_trees_in_the_report_mark_what_the_other_lacks(plltool, records, tm
     page = (tmp_path / "both.html").read_text()
     caption = f"dots (in text stars) mark the {found.rf // 2} branches that the other lacks"
     assert page.count(caption) == 2
+    layouts = re.findall(r'name="(layout-[^"]+)"', page)
+    assert len(layouts) == 2 * len(set(layouts)) == 6, "the two choices of each tree are its own"
     text = (tmp_path / "both.txt").read_text()
     assert text.partition(caption)[0].count("*") == found.rf // 2
 

@@ -14,14 +14,14 @@ from plltool.analyses.machine.compare_likelihoods import COMPARED, ComparedLikel
 from plltool.analyses.search.analysis import search
 from plltool.analyses.selection.analysis import choose_if_asked
 from plltool.analyses.supports.bootstrap import bootstrap as make_replicates
-from plltool.constants import COMPARE_TOLERANCE, DEFAULT_LINKAGE, DEFAULT_SEED, WHOLE
+from plltool.constants import COMPARE_TOLERANCE, DEFAULT_LINKAGE, DEFAULT_SEED, FUSE, PERTURB, WHOLE
 from plltool.errors import InputError, PlltoolError, check_kind, explained, shorten
 from plltool.hardware import Hardware
 from plltool.io.alignment_formats import NAMES_HINT
 from plltool.io.alignment_reader import looks_like_alignment, read_alignment
 from plltool.io.files import FileName, Recorded, read_record, source_name
 from plltool.io.newick import parse_newick
-from plltool.progress import Listener, Move, Progress, StopSearch, ignore, log
+from plltool.progress import Listener, Move, Progress, StopHere, ignore, log
 from plltool.registry import ANALYSES
 from plltool.reports.blocks import Row
 from plltool.reports.search_sections import tell_moves
@@ -226,14 +226,18 @@ def _describe_row(comparison: Comparison, a: Progress | None, b: Progress | None
 
 def _describe_parting(comparison: Comparison) -> list[str]:
     """What each search moved, and the other did not, in the first round in which they differ."""
-    if comparison.first_difference is None:
+    at, before = comparison.first_difference, comparison.before
+    if at is None:
         return []
     lines = [f"  {line}" for line in tell_moves(*([asdict(move) for move in own] for own in comparison.own_moves()))]
-    if comparison.before is None:
+    if before is None:
         return lines
-    verdict = "agree, so that the decisions differ" if comparison.before.agree else "differ"
-    lines.append(f"  the likelihoods of the tree of a before this round {verdict}:")
-    return [*lines, *(f"    {line}" for line in comparison.before.largest())]
+    a, b = list(comparison.rows())[at]
+    is_decision = a is None or b is None or a.name != b.name or a.stage in (FUSE, PERTURB) or lines
+    cause = "so that the decisions differ" if is_decision else "so that only rounding, or optimised values, differ"
+    told = f"agree, {cause}" if before.agree else "differ"
+    lines.append(f"  the likelihoods of the tree of a {'before' if at else 'after'} this round {told}:")
+    return [*lines, *(f"    {line}" for line in before.largest())]
 
 
 def _read_trace(given: Any, source: str) -> tuple[Progress, ...]:
@@ -327,7 +331,7 @@ def compare(
 def _stop_after(earlier: Iterator[int], _: Progress) -> None:
     """A listener that stops a search after the round that follows these."""
     if next(earlier, None) is None:
-        raise StopSearch
+        raise StopHere
 
 
 def compare_record_folders(

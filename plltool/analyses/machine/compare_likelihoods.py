@@ -126,8 +126,8 @@ class ComparedLikelihoods(Recorded, Shown):
 
 
 def every_hardware() -> dict[str, Hardware]:
-    """numpy in all widths, and each OpenCL device that passes its test in all precisions that it has, by their text."""
-    specs = [f"numpy:vw={width}" for width in NUMPY_WIDTHS]
+    """numpy in all widths, numpy and each OpenCL device that passes its test in all their precisions, by their text."""
+    specs = [*(f"numpy:vw={width}" for width in NUMPY_WIDTHS), *(f"numpy:precision={own}" for own in PRECISIONS[1:])]
     for device in devices()["devices"]:
         if device["problem"] is not None:
             log.warning("%s %s is left out: %s", device["index"], device["name"], device["problem"])
