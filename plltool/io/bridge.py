@@ -1,4 +1,4 @@
-"""Trees and alignments of other libraries: dendropy, Biopython, ete, pandas and numpy.
+"""Trees and alignments of other libraries: dendropy, Biopython, ete, scikit-bio, pandas and numpy.
 
 Objects are told apart by their attributes, so that none of these libraries is imported. Names are kept byte for byte.
 """
@@ -24,20 +24,18 @@ if TYPE_CHECKING:
     import Bio.Phylo.BaseTree
     import dendropy
 
-ACCEPTED_TREES = (
-    "a file, Newick text, a plltool Tree, or a tree of dendropy, Biopython (Bio.Phylo) or ete (ete3 or ete4)"
-)
+ACCEPTED_TREES = "a file, Newick text, a plltool Tree, or a tree of dendropy, Biopython (Bio.Phylo), ete or scikit-bio"
 ACCEPTED_ALIGNMENTS = (
     "a file, a mapping of names to sequences, (name, sequence) pairs, (names, 2-D array of characters), a pandas Series"
-    " or DataFrame with names as index, or an alignment of Biopython or dendropy"
+    " or DataFrame with names as index, or an alignment of Biopython, dendropy or scikit-bio"
 )
-TreeObject: TypeAlias = Any  # a tree of dendropy, Biopython or ete
+TreeObject: TypeAlias = Any  # see `nodes_from_object`
 AlignmentObject: TypeAlias = Any  # see `alignment_from_object`
 _DENDROPY_STATES = {"dna": DNA, "protein": PROTEIN}  # by the data type of a matrix
 
 
 def nodes_from_object(given: TreeObject) -> tuple[RootedNodes, str]:
-    """A tree of dendropy, Biopython or ete as it stands, with nodes of any degree, and what errors call it.
+    """A tree of dendropy, Biopython, ete or scikit-bio as it stands, with nodes of any degree, and what errors call it.
 
     A tip of a dendropy tree has the name of its taxon, or its own if it has no taxon; ete3 gives a branch without a
     length the length 1.
@@ -48,8 +46,9 @@ def nodes_from_object(given: TreeObject) -> tuple[RootedNodes, str]:
         library, root, children_of, length_of = "dendropy", given.seed_node, methodcaller("child_nodes"), "edge_length"
     elif hasattr(root, "clades"):
         library, children_of, length_of = "Biopython", attrgetter("clades"), "branch_length"
-    elif all(hasattr(given, attribute) for attribute in ("children", "name", "dist")):
-        library, root, children_of, length_of = "ete", given, attrgetter("children"), "dist"
+    elif hasattr(given, "children") and hasattr(given, "name") and (hasattr(given, "dist") or hasattr(given, "length")):
+        library, length_of = ("ete", "dist") if hasattr(given, "dist") else ("scikit-bio", "length")
+        root, children_of = given, attrgetter("children")
     else:
         raise InputError(f"tree: found {_describe_type(given)}, expected {ACCEPTED_TREES}")
     name = f"{library} tree"
@@ -119,9 +118,11 @@ def alignment_from_object(given: AlignmentObject, least: int = MIN_TAXA) -> Sequ
     - a pair (names, array), the array (n_taxa, n_sites) of characters,
     - a pandas Series of sequences, or DataFrame of characters, whose index holds the names,
     - a Biopython MultipleSeqAlignment, Alignment, or list of SeqRecord, whose ids are the names,
-    - a dendropy DnaCharacterMatrix or ProteinCharacterMatrix.
+    - a dendropy DnaCharacterMatrix or ProteinCharacterMatrix,
+    - a scikit-bio TabularMSA, or list of its sequences, whose metadata have the names as id.
 
-    A sequence is text, bytes, a Biopython Seq or SeqRecord, or a list or array of single characters.
+    A sequence is text, bytes, a list or array of single characters, a Biopython Seq or SeqRecord, or an object that is
+    as long as its text, such as a scikit-bio DNA.
     """
     if hasattr(given, "data_type") and hasattr(given, "taxon_namespace"):
         return _read_matrix(given, least)
@@ -152,6 +153,8 @@ def _split_alignment(given: AlignmentObject) -> tuple[list[Any], list[Any]]:
         items = list(given)
         if items and all(hasattr(item, "id") and hasattr(item, "seq") for item in items):
             return [item.id for item in items], items
+        if items and all("id" in getattr(item, "metadata", ()) for item in items):  # scikit-bio
+            return [item.metadata["id"] for item in items], items
         if items and all(isinstance(item, (tuple, list)) and len(item) == 2 for item in items):
             return [name for name, _ in items], [sequence for _, sequence in items]
     raise InputError(f"alignment: found {_describe_type(given)}, expected {ACCEPTED_ALIGNMENTS}")
@@ -171,6 +174,8 @@ def _read_sequence(given: Any, where: str) -> bytes:
             if not (isinstance(character, (str, bytes)) and len(character) == 1):
                 raise InputError(f"{where}, position {position}: found {show_object(character)}, expected a character")
         return b"".join(map(to_bytes, characters))
+    if hasattr(given, "__len__") and len(str(given)) == len(given):
+        return to_bytes(str(given))
     raise InputError(f"{where}: found {_describe_type(given)}, expected text or single characters")
 
 

@@ -307,7 +307,8 @@ def match_dates(
 
 def _as_date(name: str, given: DateLike) -> SampleDate | None:
     try:
-        if given is None:
+        given = given.item() if hasattr(given, "item") else given  # of numpy
+        if str(given) in ("None", "nan", "NaT", "<NA>"):  # as pandas has what is missing
             return None
         if isinstance(given, (str, datetime.date)):
             return parse_date(given if isinstance(given, str) else given.isoformat()[:10])

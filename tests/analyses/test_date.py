@@ -1,6 +1,7 @@
 """Trees in time: recovered from simulated data, equal to those of the treetime command, read by other programs."""
 
 import io
+import math
 import re
 import subprocess
 import sys
@@ -217,6 +218,16 @@ def test_dates_of_other_taxa_are_told(tmp_path):
     _, _, _, remarks = match_dates(tmp_path / "more.tsv", None, None, plltool.read_alignment(FASTA).names)
     (remark,) = remarks
     assert remark.endswith("more.tsv: 1 date of taxa that are not in the alignment, first 'v99' (line 26)")
+
+
+def test_missing_dates_and_scalars_of_other_libraries():
+    pandas = pytest.importorskip("pandas")
+    missing = {"a": math.nan, "b": pandas.NaT, "c": pandas.NA, "d": np.float32("nan"), "e": np.datetime64("NaT")}
+    found, *_ = match_dates(missing, None, None, list("abcde"))
+    assert set(found.values()) == {None}
+    known = {"a": np.datetime64("2011-02-01"), "b": pandas.Timestamp(2011, 2, 1), "c": np.float64(2011 + 31.5 / 365)}
+    found, *_ = match_dates(pandas.Series(known), None, None, list("abc"))
+    assert {date.first for date in found.values()} == {2011 + 31.5 / 365}
 
 
 def test_taxa_without_a_date_count_as_unknown():

@@ -1,7 +1,9 @@
 """Trees and alignments of other libraries: the same names, topology and lengths, in both directions."""
 
 import sys
+from collections import UserString
 from io import StringIO
+from types import SimpleNamespace
 
 import Bio.Align
 import dendropy
@@ -87,6 +89,16 @@ class TestTrees:
         expected = UNROOTED if library == "ete4" else UNROOTED.replace(f"{DEFAULT_BRANCH_LENGTH}", "1.0")
         assert write_newick(tree) == expected
 
+    def test_scikit_bio(self):
+        """Its TreeNode has these attributes, and no dist."""
+        nodes = [
+            SimpleNamespace(name=name, length=own, children=[])
+            for name, own in zip("abde", (1, 2, None, 5), strict=True)
+        ]
+        inner = [SimpleNamespace(name=None, length=own, children=nodes[k : k + 2]) for k, own in ((0, 3), (2, 4))]
+        root = SimpleNamespace(name=None, length=None, children=inner)
+        assert write_newick(tree_from_object(root)) == UNROOTED.replace("b_c", "b")
+
     def test_tips_without_taxa_go_by_their_labels(self):
         root = dendropy.Node()
         for label in "abc":
@@ -139,6 +151,14 @@ RECORDS = [SeqRecord(Seq(row), id=name) for name, row in zip(NAMES, ROWS, strict
 CHARACTERS = np.array([list(row) for row in ROWS])
 
 
+class Letters(UserString):
+    """A sequence of scikit-bio is as long as its text, and has its name there."""
+
+    def __init__(self, row, name):
+        super().__init__(row)
+        self.metadata = {"id": name}
+
+
 class TestAlignments:
     @pytest.mark.parametrize(
         "given",
@@ -152,6 +172,8 @@ class TestAlignments:
             dict(zip(NAMES, map(list, ROWS), strict=True)),
             dict(zip(NAMES, map(Seq, ROWS), strict=True)),
             dict(zip(NAMES, RECORDS, strict=True)),
+            dict(zip(NAMES, map(UserString, ROWS), strict=True)),
+            [Letters(row, name) for name, row in zip(NAMES, ROWS, strict=True)],
             list(zip(NAMES, ROWS, strict=True)),
             zip(NAMES, ROWS, strict=True),
             tuple([name, row] for name, row in zip(NAMES, ROWS, strict=True)),
