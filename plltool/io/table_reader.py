@@ -305,7 +305,7 @@ def match_dates(
     return {name: found.get(name) for name in names}, source, missing, remarks
 
 
-def _as_date(name: str, given: DateLike) -> SampleDate | None:
+def _as_date(name: str, given: Any) -> SampleDate | None:
     try:
         given = given.item() if hasattr(given, "item") else given  # of numpy
         if str(given) in ("None", "nan", "NaT", "<NA>"):  # as pandas has what is missing

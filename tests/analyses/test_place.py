@@ -314,6 +314,19 @@ def test_a_place_with_a_poor_score_is_found():
     assert found.lnl == pytest.approx(everywhere.lnl, abs=1e-6)
 
 
+def test_sequences_of_the_reference_are_no_queries():
+    """The same placements as without them, bit for bit, also where the reference has parts."""
+    for model in (GAMMA, "JC, b = 5-24\nJC, a = 1-4\n"):
+        alone = plltool.place(ROWS, TREE, QUERIES, model, **QUICK)
+        together = plltool.place(ROWS, TREE, {**ROWS, **QUERIES}, model, **QUICK)
+        assert together.placements == alone.placements
+        assert "5 sequences of the reference left out of the queries" in together.warnings
+    with pytest.raises(
+        InputError, match=r"taxon 'Rat' has the name of a taxon of the reference .*, but another sequence"
+    ):
+        plltool.place(ROWS, TREE, {**ROWS, "Rat": ROWS["Mus_m"]}, GAMMA, **QUICK)
+
+
 def test_filters():
     places = [Placement(k, -float(k), weight, 0.1, 0.1) for k, weight in enumerate([0.6, 0.3, 0.08, 0.02])]
 

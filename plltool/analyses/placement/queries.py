@@ -44,13 +44,16 @@ class Queries:
 
 
 def encode_queries(files: Sequence[Sequences], data: Dataset) -> Queries:
-    """The queries of some files, in their order.
+    """The queries of some files, in their order; a sequence of the reference under its own name is none.
 
-    Raises InputError for a query that is not as long as the reference, has the name of a reference taxon, or a
-    character that the data of the reference do not know; and if no query has data.
+    Raises InputError for a query that is not as long as the reference, has the name of a reference taxon with another
+    sequence, or a character that the data of the reference do not know; and if no query has data.
     """
     for given in files:
-        _check_against(given, data)
+        if given.n_sites != data.n_columns:
+            found = f"{given.source}: {given.describe_taxon(0)} has {given.n_sites} sites"
+            expected = f"expected {data.n_columns} as in the reference {data.source}"
+            raise InputError(f"{found}, {expected} (are the queries aligned to it?)")
     if data.constant_sites:
         files = [replace(given, states=DNA).with_constant_sites(data.constant_sites) for given in files]
     blocks, warnings = zip(*(_encode_file(given, data) for given in files), strict=True)
@@ -58,6 +61,8 @@ def encode_queries(files: Sequence[Sequences], data: Dataset) -> Queries:
     is_given = np.concatenate([part.sites < data.n_columns for part in data.parts])  # not an added constant site
     known = (np.concatenate(_known_cells(codes, data), axis=1) & is_given).any(axis=1)
     names = [name for given in files for name in given.names]
+    repeated = _find_repeated([(given, k) for given in files for k in range(len(given.names))], codes, data)
+    known &= ~repeated
     groups: dict[bytes, list[int]] = {}
     for query in np.flatnonzero(known).tolist():
         groups.setdefault(b"".join(own[query].tobytes() for own in codes), []).append(query)
@@ -65,8 +70,10 @@ def encode_queries(files: Sequence[Sequences], data: Dataset) -> Queries:
         source = ", ".join(given.source for given in files)
         raise InputError(f"{source}: found nothing but gaps and undetermined characters, expected a query with data")
     first = [members[0] for members in groups.values()]
-    empty = tuple(names[query] for query in np.flatnonzero(~known).tolist())
+    empty = tuple(names[query] for query in np.flatnonzero(~known & ~repeated).tolist())
     remarks = [line for own in warnings for line in own]
+    if repeated.any():
+        remarks.append(f"{count(int(repeated.sum()), 'sequence')} of the reference left out of the queries")
     if empty:
         number = count(len(empty), "query", "queries")
         remarks.append(f"{number} without data (only gaps) not placed, first {show_name(empty[0])}")
@@ -78,17 +85,18 @@ def encode_queries(files: Sequence[Sequences], data: Dataset) -> Queries:
     )
 
 
-def _check_against(given: Sequences, data: Dataset) -> None:
-    """Raise InputError for another number of columns than the reference has, or a name of one of its taxa."""
-    if given.n_sites != data.n_columns:
-        found = f"{given.source}: {given.describe_taxon(0)} has {given.n_sites} sites"
-        expected = f"expected {data.n_columns} as in the reference {data.source}"
-        raise InputError(f"{found}, {expected} (are the queries aligned to it?)")
-    taxa = set(data.names)
-    for taxon, name in enumerate(given.names):
-        if name in taxa:
-            found = f"{given.source}: {given.describe_taxon(taxon)} has the name of a taxon of the reference"
-            raise InputError(f"{found} {data.source}; rename it")
+def _find_repeated(queries: Sequence[tuple[Sequences, int]], codes: Sequence[CodeArray], data: Dataset) -> BoolArray:
+    """Which queries, each a row of a file, are taxa of the reference; InputError if the sequence is another one."""
+    number_of = {name: taxon for taxon, name in enumerate(data.names)}
+    taxa = [number_of.get(given.names[row]) for given, row in queries]
+    for query, (given, row) in enumerate(queries):
+        pairs = zip(codes, data.parts, strict=True)
+        if (taxon := taxa[query]) is not None and any(
+            (own[query] != part.alignment.codes[taxon]).any() for own, part in pairs
+        ):
+            found = f"{given.source}: {given.describe_taxon(row)} has the name of a taxon of the reference"
+            raise InputError(f"{found} {data.source}, but another sequence; rename it")
+    return np.array([taxon is not None for taxon in taxa])
 
 
 def _encode_file(given: Sequences, data: Dataset) -> tuple[list[CodeArray], list[str]]:
