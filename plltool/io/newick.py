@@ -2,8 +2,8 @@
 
 Labels may be quoted ('' stands for a quote) or bare; bare labels are kept byte for byte and end at a blank, a bracket
 or one of ``( ) : ; ,``. Comments stand in brackets and may be nested. Branch lengths are optional. Labels of inner
-nodes are kept for those who draw or root the tree. An inner node without one has the supports that an annotation tells,
-a comment such as ``[&posterior=0.98]`` behind the node or its length.
+nodes are kept for those who draw or root the tree. An inner node without one has the supports that a comment behind it
+or its length tells, such as ``[&posterior=0.98]``, ``[&&NHX:B=98]``, or ``[98]`` of RAxML.
 """
 
 import math
@@ -34,9 +34,11 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?
 _MARK = re.compile(r"(?:[#$][0-9]++(?:\.[0-9]++)?|\{[^{}]*\})\Z")  # of a branch, in PAML and HyPhy
 # a key begins the text or follows a comma, so that a long text without one takes no longer than any other
 _ANNOTATION = re.compile(r"""(?:\A|(?<=,))([^=,{}]++)=\s*("[^"]*"|\{[^{}]*\}|[^,{}"]*)""")
+_BARE_SUPPORT = re.compile(r"(?:(?:\A|/)(?:[0-9]++\.?[0-9]*+|\.[0-9]++))++")  # numbers with / between them
+_NHX = re.compile(r"&NHX:|:(?=[A-Za-z]++=)")
 _HEIGHTS = ("height_95%_hpd", "height_95%hpd", "age_95%hpd", "height_range")  # BEAST, MrBayes, plltool
 _RANGE = re.compile(r"\{\s*([^,{}]+?)\s*,\s*([^,{}]+?)\s*\}")
-_SUPPORTS = ("posterior", "prob", "bootstrap", "support", "label")  # BEAST, MrBayes, FigTree
+_SUPPORTS = ("posterior", "prob", "bootstrap", "support", "label", "b")  # BEAST, MrBayes, FigTree, NHX
 _END = "the end of the text"
 ROOT_REMOVED = "the tree is rooted, its root is removed"
 
@@ -149,11 +151,13 @@ class _Parser:
         while True:
             kind, value, position = next(tokens)
             if kind == "note":
+                value = _NHX.sub(",", value) if value.startswith("&NHX") else value
                 told = {key.strip().lower(): text.strip('"') for key, text in _ANNOTATION.findall(value)}
                 if state >= _CLOSED and not nodes.labels[node]:
                     # plltool's kinds with slashes between them, or the first of others
                     kinds = [told[key] for key in told if key in (*SUPPORT_KINDS, *CONCORDANCE_KINDS)]
-                    other = next((told[key] for key in _SUPPORTS if key in told), "")
+                    bare = value if _BARE_SUPPORT.fullmatch(value) else ""
+                    other = next((told[key] for key in _SUPPORTS if key in told), bare)
                     if "e" in other and is_length(other):  # MrBayes: 9.70000000e-01
                         other = f"{float(other):g}"
                     nodes.labels[node] = "/".join(kinds) or other
@@ -205,8 +209,9 @@ class _Parser:
                 start, position = position, bracket_end(_BRACKET.finditer(text, position), "[")
                 if position < 0:
                     raise self._error(start, _END, "a ']' that closes the comment here")
-                if text.startswith("[&", start):
-                    yield "note", text[start + 2 : position - 1], start
+                note = text[start + 1 : position - 1]
+                if note.startswith("&") or _BARE_SUPPORT.fullmatch(note):
+                    yield "note", note.removeprefix("&"), start
                 continue
             if kind == "quoted":
                 yield kind, match["quoted"].replace("''", "'"), position

@@ -203,6 +203,24 @@ def test_labels_that_stand_for_no_single_name(text, names):
         read(text, names)
 
 
+@pytest.mark.parametrize(
+    ("behind", "label"),
+    [
+        (":1[98]", "98"),  # RAxML_bipartitionsBranchLabels
+        ("[0.98]:1", "0.98"),
+        (":1[98/.7]", "98/.7"),
+        ("12:1[98]", "12"),
+        (":1[&&NHX:S=Homo sapiens:B=98:D=N]", "98"),
+        (":1[&&NHX:S=a]", ""),
+        (":1[98 %]", ""),
+        (":1[]", ""),
+    ],
+)
+def test_supports_in_comments(behind, label):
+    nodes = parse_nodes(f"((a[1],b:2[&&NHX:B=3]){behind},c,d[4]);", "in.nwk")
+    assert sorted(nodes.labels) == sorted(["", label, *"abcd"])
+
+
 def test_marks_of_branches_are_no_labels():
     text = "((a,b){FG}:1,c,(d,e) #1);"
     assert set(parse_nodes(text, "in.nwk").labels) == {"", *"abcde"}
