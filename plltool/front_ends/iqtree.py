@@ -14,11 +14,11 @@ from plltool.constants import FIRST_WORD, SELECTION_MAX_RATES, VERSION
 from plltool.front_ends import iqtree_texts as texts
 from plltool.front_ends.options import Given, UsageError
 from plltool.front_ends.work import (
-    KINDS,
     Session,
     Work,
     cut,
     find_alignments,
+    is_kind,
     join_alignments,
     list_files,
     read_lines,
@@ -68,12 +68,11 @@ class Task(Work):
         task = cls(session, data, model, given.number("seed", 1), (*linked, "scaled")[0])
         task.hardware |= _read_hardware(given)
         if path:
-            columns = columns if alone else {}
-            lines = [f"{model or 'DNA'}, {Path(own).stem} = {at[0]}-{at[1]}" for own, at in columns.items()]
+            lines = [f"{model or at[2]}, {Path(own).stem} = {at[0]}-{at[1]}" for own, at in columns.items()]
             task.parts = "\n".join(lines) if is_folder else read_parts(path, model, texts.spell_here, columns)
             task.model = task.parts
-        kinds = {line.split(",")[0].upper() for line in task.parts.splitlines()}
-        if match and (given.has("model") or kinds & set(KINDS) or not path):
+        has_kinds = any(is_kind(line.split(",")[0]) for line in task.parts.splitlines())
+        if match and (given.has("model") or has_kinds or not path):
             task.choice = match[1].upper() + ("+MERGE" if match[2] or match[3] or merges else "")
             task.choice += (match[4] or "").upper()
         shown = first if task.choice or plltool.is_reversible(task.model) else None  # other models place the root
@@ -318,15 +317,14 @@ def _search_genes(given: Given, session: Session) -> None:
     states, trees = states_of(given.text("data_type")), list[str]()
     kinds, done = _read_supports(given), list[tuple[str, Any, Any]]()
     model = "auto" if CHOICES.fullmatch(word) else texts.spell_here(word)
-    alone = not given.has("alignment")
-    if where := find_alignments(folder) if alone and Path(folder).is_file() else given.text("alignment"):
+    if where := given.text("alignment") or (find_alignments(folder) if Path(folder).is_file() else ""):
         whole, columns, _ = join_alignments(where, states, None)  # -S is a partition file
-        genes = cut(whole, folder, model.removeprefix("auto"), texts.spell_here, columns if alone else {})
+        genes = cut(whole, folder, model.removeprefix("auto"), texts.spell_here, columns)
     else:
         read = partial(plltool.read_alignment, states=states, names=FIRST_WORD)
         genes = [(Path(path).name, model, read(path)) for path in list_files(folder)]
     for name, own, data in genes:
-        model = "auto" if own.upper() in KINDS else own
+        model = "auto" if is_kind(own) else own
         outgroup = data.names[0] if model == "auto" or plltool.is_reversible(model) else None
         work = Work(session, data, model, seed, outgroup=outgroup)
         work.hardware |= _read_hardware(given)

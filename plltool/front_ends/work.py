@@ -143,6 +143,11 @@ def read_lines(path: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip()]
 
 
+def is_kind(word: str) -> bool:
+    """Whether a word in place of a model is a kind of data, such as DNA or CODON2."""
+    return word.upper().rstrip("0123456789") in KINDS
+
+
 def states_of(kind: str) -> str | None:
     """plltool's word for a kind of data, None if the data tell."""
     return {"AA": "protein", "NT": "dna", "AUTO": ""}.get(kind.upper(), kind.lower()) or None
@@ -155,7 +160,7 @@ def list_files(where: str) -> list[str]:
     return where.split(",")
 
 
-Columns = dict[str, tuple[int, int]]  # the first and the last column of each file
+Columns = dict[str, tuple[int, int, str]]  # the first and the last column of each file, and its kind of data
 
 
 def join_alignments(where: str, states: str | None, counts: Sequence[int] | None) -> tuple[Sequences, Columns, str]:
@@ -163,7 +168,14 @@ def join_alignments(where: str, states: str | None, counts: Sequence[int] | None
     read = {path: plltool.read_alignment(path, states, names=FIRST_WORD) for path in list_files(where)}
     first, *others = read.values()
     whole, ranges = plltool.join_alignments(read, where) if others else (first, [(1, first.n_sites)])
-    return whole.with_constant_sites(counts) if counts else whole, dict(zip(read, ranges, strict=True)), first.names[0]
+    columns = {path: (*own, _word_for(read[path])) for path, own in zip(read, ranges, strict=True)}
+    return whole.with_constant_sites(counts) if counts else whole, columns, first.names[0]
+
+
+def _word_for(data: Sequences) -> str:
+    """IQ-TREE's word for a kind of data."""
+    name = data.states.name if data.states else "DNA"
+    return {"protein": "AA", "multistate": "MORPH"}.get(name, name.upper())
 
 
 def find_alignments(path: str) -> str:
@@ -179,12 +191,15 @@ def _read_charsets(path: str) -> tuple[str, dict[str, str]]:
     return text, {_bare(name): sites for name, sites in _CHARSET.findall(text)}
 
 
-def _move(sites: str, columns: Columns) -> str:
-    """The columns of a charset where alignments stand side by side; `columns` may have the file that it names."""
-    named = _FILE.match(sites)
+def _place(sites: str, columns: Columns) -> tuple[str, str]:
+    """The columns of a charset where alignments stand side by side, and the kind of its data.
+
+    `columns` may have the file that it names.
+    """
+    named, word = _FILE.match(sites), _DATA_WORD.search(sites)
     if named is None or _bare(named[1]) not in columns:
-        return sites
-    first, last = columns[_bare(named[1])]
+        return sites, word[1] if word else next(iter(columns.values()))[2]
+    first, last, kind = columns[_bare(named[1])]
 
     def move(own: re.Match[str]) -> str:
         number = int(own[0]) + first - 1
@@ -193,7 +208,8 @@ def _move(sites: str, columns: Columns) -> str:
         return str(number)
 
     moved = re.sub(r"(?<![\\\w])\d+", move, named[2])
-    return re.sub(r"\*", f"{first}-{last}", re.sub(r"(?<=-)(\s*)\.", rf"\g<1>{last}", moved))
+    moved = re.sub(r"\*", f"{first}-{last}", re.sub(r"(?<=-)(\s*)\.", rf"\g<1>{last}", moved))
+    return moved, word[1] if word else kind
 
 
 def _bare(name: str) -> str:
@@ -205,7 +221,7 @@ def read_parts(path: str, model: str, spell: Callable[[str], str], columns: Colu
     """A partition file as plltool reads it, a line for each part; parts without a model have `model`.
 
     `spell` writes a model of the file as plltool does. The tree length of a part, which IQ-TREE writes behind its name,
-    is found again. `columns` are those of files that charsets name.
+    is found again. `columns` are those of the files, also of those that charsets name.
     """
     text, charsets = _read_charsets(path)
     if text:
@@ -218,10 +234,10 @@ def read_parts(path: str, model: str, spell: Callable[[str], str], columns: Colu
         if unknown := sorted(stated.keys() - charsets):
             raise InputError(f"{path}: found {unknown[0]!r} in charpartition, expected one of: {', '.join(charsets)}")
         spaced = re.compile(r"(?<=[\w\\])\s+(?=\d)")
-        typed = {name: word[1] for name, sites in charsets.items() if (word := _DATA_WORD.search(sites))}
+        placed = {own: _place(sites, columns) for own, sites in charsets.items()}
         rows: list[Any] = [
-            (stated.get(own, typed.get(own, "DNA")), re.sub("[,=]", "_", own), spaced.sub(", ", _move(sites, columns)))
-            for own, sites in charsets.items()
+            (stated.get(own, word), re.sub("[,=]", "_", own), spaced.sub(", ", sites))
+            for own, (sites, word) in placed.items()
             if own in (stated or charsets)
         ]
     else:
@@ -229,7 +245,7 @@ def read_parts(path: str, model: str, spell: Callable[[str], str], columns: Colu
         rows = [match.groups() for line in lines if (match := _LINE.fullmatch(line))]
         if len(rows) < len(lines):
             return path  # plltool's own reader says what is wrong
-    models = [model or own if own.upper() in KINDS else spell(own) for own, _, _ in rows]
+    models = [model or own if is_kind(own) else spell(own) for own, _, _ in rows]
     return "\n".join(f"{own}, {name} = {sites.strip()}" for own, (_, name, sites) in zip(models, rows, strict=True))
 
 

@@ -97,6 +97,26 @@ def test_charsets_with_quoted_names_and_files(call, folder, primates):
     call("iqtree -p alone.nex -redo", 1, told="two 2.fa: found column 450, expected columns from 1 to 449")
 
 
+def test_binary_models_optimise_frequencies(call, folder):
+    """lnL by IQ-TREE 2.0.7, `iqtree2 -s b.phy -m GTR2 -te true.nwk`; its report says "estimated"."""
+    tree = (folder / "true.nwk").read_text()
+    (folder / "b.phy").write_text(plltool.simulate(tree, "BIN", 60, seed=7).format_alignment("b.phy"))
+    call("iqtree -s b.phy -m GTR2 -te true.nwk -quiet", 0)
+    assert read_report(folder / "b.phy.iqtree")[1] == pytest.approx(-202.176, abs=PRECISION)
+
+
+@pytest.mark.parametrize("words", ["-s aa/x.fa -p aa.nex", "-p alone.nex", "-p aa"])
+def test_parts_without_a_model_have_the_kind_of_their_data(words, call, folder):
+    (folder / "aa").mkdir()
+    write_fasta(folder / "aa" / "x.fa", PROTEIN_SEQUENCES)
+    (folder / "aa.nex").write_text("#nexus\nbegin sets;\ncharset a = 1-20;\ncharset b = 21-.;\nend;\n")
+    (folder / "alone.nex").write_text("#nexus\nbegin sets;\ncharset a = aa/x.fa: 1-20;\nend;\n")
+    call(f"iqtree {words} -m MFP -mset LG,WAG -n 0 --fast --prefix r -quiet", 0)
+    found = set(re.findall(r"^ +(\w+).*: \w+[,;]$", (folder / "r.best_scheme.nex").read_text(), re.MULTILINE))
+    assert found
+    assert found <= {"LG", "WAG"}
+
+
 def test_a_start_tree_without_a_file_is_no_tree_that_stays(call, folder):
     """lnL by IQ-TREE 2.0.7, `iqtree2 -s a.fasta -m JC`."""
     (folder / "a.fasta").write_text((folder / "a.fasta").read_text() + f">empty\n{'-' * 150}\n")
