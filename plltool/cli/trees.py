@@ -41,10 +41,9 @@ def evaluate(task: Task) -> None:
         **own,
     )
     lines = describe_fit(result)
-    if (added := result.tree.added) is not None:
-        lines.append(
-            f"nodes of more than three branches stay: the tree lacks {count(added.sum(), 'branch', 'branches')}"
-        )
+    if n_lacking := result.tree.n_edges - len(result.tree.own_branches):
+        lacking = count(n_lacking, "branch", "branches")
+        lines.append(f"nodes of more than three branches stay: the tree lacks {lacking}")
     lines += [f"root: lnL {place.lnl:.6f}  {', '.join(place.taxa)} | others" for place in result.root_places or ()]
     task.print(result, [*lines, *describe_short_branches(result, task.collapse)], result.newick)
 

@@ -137,9 +137,8 @@ class Result(RunResult):
     @property
     def scores(self) -> dict[str, float]:
         """The number of free parameters, branch lengths among them, and AIC, AICc and BIC; lower is better."""
-        sets, n_branches = len(self.parts) if self.brlen == UNLINKED else 1, self.tree.n_edges - self.tree.is_rooted
-        n_branches -= 0 if self.tree.added is None else int(self.tree.added.sum())
-        n = n_branches * sets + int(self.parameters["n_free_parameters"])
+        sets, n_branches = len(self.parts) if self.brlen == UNLINKED else 1, len(self.tree.own_branches)
+        n = (n_branches - self.tree.is_rooted) * sets + int(self.parameters["n_free_parameters"])
         return {"n_parameters": n} | {name: information_score(name, self.lnl, n, self.n_sites) for name in CRITERIA}
 
     def describe_models(self) -> list[str]:
@@ -288,7 +287,7 @@ class EvaluationResult(Result):
             record["root_places"] = [asdict(place) for place in self.root_places]
         if self.length_errors is None:
             return record
-        own = np.flatnonzero(~self.tree.added) if self.tree.added is not None else np.arange(self.tree.n_edges)
+        own = self.tree.own_branches
         sides = smaller_sides(self.tree, own)
         if self.tree.is_rooted:
             sides = [[name for name in taxa if name != ROOT_NAME] for taxa in sides]

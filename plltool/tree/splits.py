@@ -6,7 +6,6 @@ keys, also where there are thousands of taxa.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress
 from typing import Self
 
 import numpy as np
@@ -72,8 +71,8 @@ def splits_of(tree: Tree, names: Sequence[str] | None = None) -> dict[int, float
     Branches that were `added` are missing.
     """
     lengths = tree.lengths if tree.lengths.ndim == 1 else tree.lengths.mean(axis=1)
-    rows = zip(branch_splits(tree, names), lengths.tolist(), strict=True)
-    return dict(rows if tree.added is None else compress(rows, ~tree.added))
+    splits, own = branch_splits(tree, names), tree.own_branches
+    return dict(zip([splits[branch] for branch in own.tolist()], lengths[own].tolist(), strict=True))
 
 
 def rf_distance(a: Tree, b: Tree) -> int:

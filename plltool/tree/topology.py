@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from plltool.arrays import ArrayLike, BoolArray, FloatArray, IntArray
+from plltool.arrays import ArrayLike, BoolArray, FloatArray, IndexArray, IntArray
 from plltool.codec import saved
 from plltool.constants import DEFAULT_BRANCH_LENGTH, MIN_BRANCH_LENGTH, NO_NODE, ROOT_NAME
 from plltool.errors import InputError
@@ -115,6 +115,11 @@ class Tree:
     def is_inner_branch(self) -> BoolArray:
         """(n_edges,) whether each branch joins two inner nodes: those branches tell topologies apart."""
         return np.asarray((self.ends >= self.n_taxa).all(axis=1))
+
+    @property
+    def own_branches(self) -> IndexArray:
+        """(n_own,) the branches that were not `added`."""
+        return np.arange(self.n_edges) if self.added is None else np.flatnonzero(~self.added)
 
     def is_tip(self, node: int) -> bool:
         return node < self.n_taxa
