@@ -32,7 +32,7 @@ from plltool.analyses.sampling.likelihoods import Likelihoods
 from plltool.analyses.sampling.moves import Learnt, LearntMove, Move
 from plltool.analyses.sampling.state import Proposal, State, StateSpace
 from plltool.analyses.sampling.topology_moves import Extension, SplitWeights
-from plltool.analyses.sampling.walks import find_steps, of_steps
+from plltool.analyses.sampling.walks import begin_walks, end_walk, find_steps, of_steps
 from plltool.arrays import IndexArray
 from plltool.codec import saved
 from plltool.constants import DEFAULT_TEMPERATURE
@@ -242,7 +242,9 @@ class Chains:
         powers = [self._target.powers(own.heats[rank]) for own, rank in turns]
         numbers[:, [WalkWord.LNL_POWER, WalkWord.PRIOR_POWER]] = powers
         splits = [own for run in self.runs for own in run.learnt if isinstance(own, SplitWeights)]
-        self.states = self._likelihoods.walk(self.states, numbers, seeds, splits)
+        walkers = begin_walks(self.states, self.space.length_prior, numbers, seeds, splits)
+        self._likelihoods.walk(walkers, self.states)
+        self.states = [end_walk(walkers, chain, self.space, state) for chain, state in enumerate(self.states)]
         counted = WalkWord.TRIED, WalkWord.ACCEPTED, WalkWord.PROBABILITY
         counts = [of_steps(numbers, word).tolist() for word in counted]
         for (own, rank), tried, accepted, probability in zip(turns, *counts, strict=True):

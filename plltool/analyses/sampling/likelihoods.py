@@ -21,13 +21,10 @@ from plltool.analyses.sampling.state import (
     StateSpace,
     sampling_slots,
 )
-from plltool.analyses.sampling.topology_moves import SplitWeights
 from plltool.analyses.sampling.tree import ROOT
-from plltool.analyses.sampling.walks import begin_walks, end_walk
-from plltool.arrays import FloatArray
-from plltool.engine.contract import Opcode
+from plltool.engine.contract import Opcode, WalkRow
 from plltool.engine.program import PACKED_LENGTH, Track
-from plltool.engine.requests import Holder
+from plltool.engine.requests import Holder, Walkers
 from plltool.errors import EngineError
 from plltool.model.model import solve_together
 
@@ -58,10 +55,8 @@ class Likelihoods:
 
     walk_steps = 0  # how many moves of each chain are worth a walk, see `plltool.analyses.sampling.walks`; 0: none are
 
-    def walk(
-        self, states: Sequence[State], numbers: FloatArray, seeds: list[int], splits: Sequence[SplitWeights]
-    ) -> list[State]:
-        """Where all chains have gone to by `walk_steps` moves; `numbers`, of `Walkers`, say which, and count them."""
+    def walk(self, walkers: Walkers, states: Sequence[State]) -> None:
+        """Let walkers that begin at the states of all chains make `walk_steps` moves."""
         raise AssertionError("there are no walks")
 
 
@@ -118,15 +113,12 @@ class EngineLikelihoods(Likelihoods):
     def accept(self, chain: int) -> None:
         self._sides[chain] = self._asked[chain]
 
-    def walk(
-        self, states: Sequence[State], numbers: FloatArray, seeds: list[int], splits: Sequence[SplitWeights]
-    ) -> list[State]:
-        walkers = begin_walks(states, self._sides, self._space.length_prior, numbers, seeds, splits)
-        n_slots = sampling_slots(len(self._space.names), 1)
-        self._engine.walk(walkers, [state.packed for state in states], n_slots, self.walk_steps)
-        ends = [end_walk(walkers, chain, self._space, state) for chain, state in enumerate(states)]
-        self._sides = [sides for _, sides in ends]
-        return [state for state, _ in ends]
+    def walk(self, walkers: Walkers, states: Sequence[State]) -> None:
+        n_taxa = len(self._space.names)
+        sides = walkers.trees[:, WalkRow.SLOT_SIDE, n_taxa:]
+        sides[:] = self._sides
+        self._engine.walk(walkers, [state.packed for state in states], sampling_slots(n_taxa, 1), self.walk_steps)
+        self._sides = sides.tolist()
 
     def _track(self, chain: int, state: State, stale: tuple[int, ...] | None, question: Question | None) -> Track:
         """The program that makes the CLAs of `stale` nodes and of all above them, the likelihood and the answer."""

@@ -30,18 +30,12 @@ def find_steps(moves: Sequence[Move]) -> list[int | None]:
 
 
 def begin_walks(
-    states: Sequence[State],
-    sides: Sequence[Sequence[int]],
-    prior: LengthPrior,
-    numbers: FloatArray,
-    seeds: list[int],
-    splits: Sequence[SplitWeights],
+    states: Sequence[State], prior: LengthPrior, numbers: FloatArray, seeds: list[int], splits: Sequence[SplitWeights]
 ) -> Walkers:
-    """Walkers at these states; `sides` say which of two slots has the CLA of each inner node."""
+    """Walkers at these states; `numbers` say which moves they make."""
     n_taxa, n_nodes = states[0].topology.n_taxa, states[0].topology.n_nodes
     trees = np.zeros((len(states), WALK_ROWS, n_nodes), dtype=np.int32)
     trees[:, :3] = [(own.topology.parent, own.topology.left, own.topology.right) for own in states]
-    trees[:, WalkRow.SLOT_SIDE, n_taxa:] = sides
     if splits:
         trees[:, WalkRow.KEY, :n_taxa] = splits[0].tips  # all runs have the same
     tables = np.stack([own.weights for own in splits]) if splits else np.zeros((1, N_SPLIT_KEYS))
@@ -55,14 +49,13 @@ def begin_walks(
     return Walkers(trees, lengths, numbers, np.array(seeds, dtype=np.uint64), tables)
 
 
-def end_walk(walkers: Walkers, number: int, space: StateSpace, state: State) -> tuple[State, list[int]]:
-    """Where a walker has gone to from a state, and the sides of its CLAs."""
+def end_walk(walkers: Walkers, number: int, space: StateSpace, state: State) -> State:
+    """Where a walker has gone to from a state."""
     tree, lengths = walkers.trees[number], walkers.lengths[number]
     rows = tree[[WalkRow.PARENT, WalkRow.LEFT, WalkRow.RIGHT]].tolist()
     found = lengths[:, tree[WalkRow.PLACE_SIDE], np.arange(tree.shape[1])][:, 1:].ravel().tolist()
     moved = space.moved(state, Topology(state.topology.n_taxa, *rows), [0.0, *found])
-    sides = tree[WalkRow.SLOT_SIDE, state.topology.n_taxa :].tolist()
-    return moved._replace(lnl=float(walkers.numbers[number, WalkWord.LNL])), sides
+    return moved._replace(lnl=float(walkers.numbers[number, WalkWord.LNL]))
 
 
 def of_steps(numbers: FloatArray, first: int) -> FloatArray:
