@@ -13,7 +13,6 @@ import numpy as np
 
 from plltool import constants
 from plltool.arrays import ArrayLike, FloatArray, IndexArray
-from plltool.constants import DEFAULT_SEED, MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.errors import InputError, check_least, count, shorten, show_object
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.model.describe import format_scheme
@@ -40,7 +39,7 @@ from plltool.tree_search.climb import RootPlace, describe_places, place_root, sc
 
 COARSE_ERROR_STEP = 1e-2  # in place of ERROR_STEP if slopes have 24 bits
 LENGTHS = "lengths"
-LENGTH_RANGE = f"{MIN_BRANCH_LENGTH:g} .. {MAX_BRANCH_LENGTH:g}"
+LENGTH_RANGE = f"{constants.MIN_BRANCH_LENGTH:g} .. {constants.MAX_BRANCH_LENGTH:g}"
 
 
 class Likelihood(Parameters, Density):
@@ -113,7 +112,7 @@ class Likelihood(Parameters, Density):
 
     def _bound_lengths(self) -> tuple[str, ...]:
         """Move the tree's lengths into the bounds, with a warning if that changes any."""
-        bounded = np.clip(self._tree.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
+        bounded = np.clip(self._tree.lengths, constants.MIN_BRANCH_LENGTH, constants.MAX_BRANCH_LENGTH)
         n_changed = int(np.count_nonzero(bounded != self._tree.lengths))
         self._tree.lengths[:] = bounded
         return (f"{count(n_changed, 'branch length')} outside {LENGTH_RANGE} moved to the bound",) if n_changed else ()
@@ -176,7 +175,8 @@ class Likelihood(Parameters, Density):
         if lengths.shape != self._tree.lengths.shape:
             expected = " x ".join(map(str, self._tree.lengths.shape))
             raise InputError(f"expected {expected} branch lengths, found an array of shape {lengths.shape}")
-        for edge, *part in np.argwhere(~((lengths >= MIN_BRANCH_LENGTH) & (lengths <= MAX_BRANCH_LENGTH))).tolist():
+        is_possible = (lengths >= constants.MIN_BRANCH_LENGTH) & (lengths <= constants.MAX_BRANCH_LENGTH)
+        for edge, *part in np.argwhere(~is_possible).tolist():
             raise InputError(f"branch {edge}: found length {lengths[(edge, *part)]:g}, expected {LENGTH_RANGE}")
         self._tree.lengths[:] = lengths
 
@@ -338,7 +338,7 @@ class Likelihood(Parameters, Density):
         self,
         kinds: str | Sequence[str] = constants.ALRT_KINDS,
         replicates: int = constants.ALRT_REPLICATES,
-        seed: int = DEFAULT_SEED,
+        seed: int = constants.DEFAULT_SEED,
     ) -> Supports:
         """SH-aLRT, aBayes, LBP and SPRTA supports of the branches; lengths and parameters stay as they are.
 
@@ -384,8 +384,8 @@ class Likelihood(Parameters, Density):
 
         groups = [name for name in chosen if name != LENGTHS]
         lnl = polish(self._likelihood, LENGTHS in chosen, groups, report, given=True)
-        if self._tree.added is not None:
-            self._tree.lengths[self._tree.added] = MIN_BRANCH_LENGTH  # scales of all lengths may have moved them
+        if self._tree.added is not None:  # scales of all lengths may have moved theirs
+            self._tree.lengths[self._tree.added] = constants.MIN_BRANCH_LENGTH
         self._warn_of(*remarks_on_optima(lnl, self._tree, self.other))
         return lnl
 

@@ -20,7 +20,7 @@ def few(data_dir):
 @pytest.fixture
 def always(monkeypatch):
     """Reports and checkpoints after every sample."""
-    for name in ("REPORT_SECONDS", "SAVE_SECONDS", "CHECKPOINT_PATIENCE"):
+    for name in ("REPORT_SECONDS", "SAVE_SECONDS", "constants.CHECKPOINT_PATIENCE"):
         monkeypatch.setattr(f"plltool.analyses.sampling.analysis.{name}", 0.0)
 
 

@@ -203,7 +203,7 @@ def test_workers_stop_where_a_look_says_that_it_is_enough(small, monkeypatch):
     """However long they may go on without a look."""
     monkeypatch.setattr("plltool.analyses.sampling.runs.RunsInWorkers.seconds", 1e9)
     monkeypatch.setattr("plltool.analyses.sampling.settings.TUNING_GENERATIONS", 0)
-    values = {"FIRST_CHECK": 10, "ENOUGH_DEVIATION": 9.0, "ENOUGH_SIZE": -1.0, "AUTO_GENERATIONS": 500}
+    values = {"FIRST_CHECK": 10, "AUTO_GENERATIONS": 500, "constants.ENOUGH_DEVIATION": 9, "constants.ENOUGH_SIZE": -1}
     for name, value in values.items():
         monkeypatch.setattr(f"plltool.analyses.sampling.analysis.{name}", value)
     few = plltool.SampleOptions(chains=1, sample_every=5)
@@ -215,7 +215,7 @@ def test_workers_stop_where_a_look_says_that_it_is_enough(small, monkeypatch):
 def test_a_run_that_is_enough_goes_no_further(small, tmp_path, always, monkeypatch):
     """The same call ends with the same bits, whether the run was over or was stopped."""
     monkeypatch.setattr("plltool.analyses.sampling.settings.TUNING_GENERATIONS", 0)
-    for name, value in (("FIRST_CHECK", 10), ("ENOUGH_DEVIATION", 9.0), ("ENOUGH_SIZE", 3.0)):
+    for name, value in (("FIRST_CHECK", 10), ("constants.ENOUGH_DEVIATION", 9.0), ("constants.ENOUGH_SIZE", 3.0)):
         monkeypatch.setattr(f"plltool.analyses.sampling.analysis.{name}", value)
     few = plltool.SampleOptions(chains=1, sample_every=5)
 

@@ -34,7 +34,6 @@ from plltool.analyses.sampling.time_state import TimeSpace
 from plltool.analyses.sampling.topology_moves import FitchSets
 from plltool.analyses.sampling.tree import Topology, from_tree
 from plltool.codec import saved
-from plltool.constants import CHECKPOINT_PATIENCE, ENOUGH_DEVIATION, ENOUGH_SIZE, LINKED, SCALED, UNLINKED
 from plltool.engine.requests import Counters
 from plltool.engine.storage import Slots
 from plltool.errors import InputError, check_one_of
@@ -166,14 +165,14 @@ class SampleCourse:
         if several:
             deviation = self.samples.deviation(self.first)
             found.append(f"ASDSF {deviation:.4f}" if math.isfinite(deviation) else "too few samples for ASDSF")
-            if deviation >= ENOUGH_DEVIATION:
-                self._missing.append(f"{found[-1]}, expected below {ENOUGH_DEVIATION}")
+            if deviation >= constants.ENOUGH_DEVIATION:
+                self._missing.append(f"{found[-1]}, expected below {constants.ENOUGH_DEVIATION}")
         convergence = self.samples.convergence(self.first)
         if known := [(size, name) for name, (size, _) in convergence.items() if math.isfinite(size)]:
             least, name = min(known)
             found.append(f"smallest ESS {least:.0f} ({name})")
-            if not least > ENOUGH_SIZE:
-                self._missing.append(f"{found[-1]}, expected above {ENOUGH_SIZE}")
+            if not least > constants.ENOUGH_SIZE:
+                self._missing.append(f"{found[-1]}, expected above {constants.ENOUGH_SIZE}")
         else:
             found.append("too few samples for an ESS")
             self._missing.append(found[-1])
@@ -192,7 +191,7 @@ class SampleCourse:
             kept = Snapshot(self._next_check, self._enough, self.runs.save(), self.samples.copy())
             self.store.save(STATE_NAME, kept)
         ended = time.perf_counter()
-        self._next_save = ended + max(SAVE_SECONDS, CHECKPOINT_PATIENCE * (ended - began))
+        self._next_save = ended + max(SAVE_SECONDS, constants.CHECKPOINT_PATIENCE * (ended - began))
 
     def rates(self) -> dict[str, Any]:
         """The shares of proposals and exchanges that were accepted, in the cold chains of all runs."""
@@ -237,7 +236,7 @@ def sample(
     seed: int = constants.DEFAULT_SEED,
     workers: int | None = None,
     outgroup: OutgroupLike | None = None,
-    brlen: str = LINKED,
+    brlen: str = constants.LINKED,
     clock: str | None = None,
     dates: DatesLike | None = None,
     calibrations: FileName | None = None,
@@ -383,13 +382,13 @@ def prepare(
     options: SampleOptions,
     clock: ClockChoice | None = None,
     powers: Sequence[float] = (),
-    brlen: str = LINKED,
+    brlen: str = constants.LINKED,
     **how: Any,
 ) -> Prepared:
     """What chains need; `how` is as for `Run`. A run that goes on was perhaps tuned for fewer generations."""
     check_one_of("brlen", brlen, constants.LINKAGES)
-    if clock is not None and brlen == UNLINKED:
-        raise InputError(f"brlen: found {UNLINKED} with a clock, expected {LINKED} or {SCALED}")
+    if clock is not None and brlen == constants.UNLINKED:
+        raise InputError(f"brlen: found {brlen} with a clock, expected {constants.LINKED} or {constants.SCALED}")
     data, models = resolve_inputs(alignment, model, brlen)
     run = Run(data, models, brlen, hardware, began, all_taxa=True, **how)
     distributions = priors.parsed()

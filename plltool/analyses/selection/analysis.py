@@ -22,7 +22,6 @@ from plltool import constants
 from plltool.analyses.selection.course import Selection, run_together
 from plltool.analyses.selection.merging import Grouping, PartGroup, distinct_names
 from plltool.analyses.selection.model_fits import Fit, ModelFitter, PartData, ask_fitter, compare_fits
-from plltool.constants import CRITERIA, LINKED, SCALED, UNLINKED
 from plltool.errors import InputError, check_kind, check_least, check_one_of, show_name
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.files import nan_to_null
@@ -51,7 +50,7 @@ AUTOMATIC = {  # what to choose by, and whether among free rates too
     "AUTO": ("BIC", True),
     "MFP": ("BIC", True),
     "TEST": ("BIC", False),
-    **{name.upper(): (name, True) for name in CRITERIA},
+    **{name.upper(): (name, True) for name in constants.CRITERIA},
 }
 MERGE = "+MERGE"
 
@@ -61,7 +60,7 @@ def select_model(
     alignment: AlignmentLike,
     tree: TreeLike | None = None,
     *,
-    criterion: str = CRITERIA[0],
+    criterion: str = constants.CRITERIA[0],
     free_rates: bool = True,
     max_rates: int = constants.SELECTION_MAX_RATES,
     ascertainment: bool = False,
@@ -93,14 +92,14 @@ def select_model(
     DeviceError if the device cannot be used.
     """
     began = perf_counter()
-    check_one_of("criterion", criterion, CRITERIA)
+    check_one_of("criterion", criterion, constants.CRITERIA)
     check_least("max_rates", max_rates, 2)
     data, models = resolve_inputs(alignment, None)
     if len(data.parts) > 1:
         names = ", ".join(part.name for part in data.parts)
         found = f"found several kinds of data ({names})"
         raise InputError(f"{data.source}: {found}, expected a file with the partitions (--partitions)")
-    run = Run(data, models, LINKED, Hardware.of(**hardware), began, seed=seed, all_taxa=True)
+    run = Run(data, models, constants.LINKED, Hardware.of(**hardware), began, seed=seed, all_taxa=True)
     run.announce_data()
     [patterns] = run.task.parts
     correction = Ascertainment("lewis") if ascertainment else None
@@ -153,7 +152,7 @@ def select_scheme(
     partitions: str | PathLike[str],
     tree: TreeLike | None = None,
     *,
-    criterion: str = CRITERIA[0],
+    criterion: str = constants.CRITERIA[0],
     free_rates: bool = True,
     max_rates: int = constants.SELECTION_MAX_RATES,
     candidates: str | Sequence[str] = (),
@@ -184,13 +183,13 @@ def select_scheme(
     device cannot be used.
     """
     began = perf_counter()
-    check_one_of("criterion", criterion, CRITERIA)
+    check_one_of("criterion", criterion, constants.CRITERIA)
     check_least("max_rates", max_rates, 2)
     _check_merge(merge, percent, brlen)
     data, given = cut_inputs(alignment, fspath(partitions), brlen)
     if not data.parts[0].name:
         raise InputError(f"partitions: found a model, {given[0].spec.shown}, expected a file with the partitions")
-    run = Run(data, given, LINKED, Hardware.of(**hardware), began, seed=seed, all_taxa=True)
+    run = Run(data, given, constants.LINKED, Hardware.of(**hardware), began, seed=seed, all_taxa=True)
     chosen_on, remarks = choose_tree(run, tree)
     run.announce_data()
     corrections = [model.spec.ascertainment for model in given]
@@ -212,7 +211,7 @@ def _check_merge(merge: str | None, percent: float, brlen: str) -> None:
     check_one_of("merge", merge, constants.MERGE_ALGORITHMS)
     if not 0 < percent <= 100:
         raise InputError(f"percent: found {percent:g}, expected more than 0 and at most 100")
-    if merge != constants.MERGE_ALGORITHMS[0] and brlen == LINKED:
+    if merge != constants.MERGE_ALGORITHMS[0] and brlen == constants.LINKED:
         found = f"merge: found {merge!r} with linked lengths, under which partitions have no rates to compare"
         raise InputError(f"{found}; expected 'greedy', or scaled or unlinked lengths")
 
@@ -236,10 +235,10 @@ class _Request:
     def choose(self, fitter: ModelFitter) -> dict[str, Any]:
         """The fields of the result that tell of the choice."""
         announce("branch lengths of all partitions under default models")
-        tree = fitter.tree.unlink(len(self.datasets)) if self.brlen == UNLINKED else fitter.tree.copy()
-        models = []
+        tree = fitter.tree.unlink(len(self.datasets)) if self.brlen == constants.UNLINKED else fitter.tree.copy()
+        models, is_scaled = [], self.brlen == constants.SCALED
         for data, correction in zip(self.datasets, self.corrections, strict=True):
-            spec = replace(default_model(data.patterns.states), ascertainment=correction, scaled=self.brlen == SCALED)
+            spec = replace(default_model(data.patterns.states), ascertainment=correction, scaled=is_scaled)
             models.append(Model(spec, data.frequencies))
         start = fitter.joint(self.datasets, models, tree)
         # until a round gains little
@@ -253,7 +252,8 @@ class _Request:
                 break
         parts, fits, n_edges = self.data.parts, fitter.fits(self.datasets), start.tree.n_edges
         groups = [PartGroup((part,), fit) for part, fit in zip(parts, fits, strict=True)]
-        n_shared = {LINKED: n_edges, SCALED: n_edges - 1, UNLINKED: 0}[self.brlen]  # one of the scalers is not free
+        # one of the scalers is not free
+        n_shared = {constants.LINKED: n_edges, constants.SCALED: n_edges - 1, constants.UNLINKED: 0}[self.brlen]
         grouping = Grouping(groups, self.criterion, n_shared)
         if not math.isfinite(grouping.score()):
             n = grouping.n_parameters
@@ -274,8 +274,8 @@ class _Request:
     def _together(self, best: Sequence[Fit], start: Tree, fitter: ModelFitter) -> TreeLikelihood:
         """The likelihood of all parts under their chosen models, on the lengths that they began with or their own."""
         models = [fit.model.copy() for fit in best]
-        lengths = np.stack([fit.lengths for fit in best], axis=1) if self.brlen == UNLINKED else start.lengths
-        if self.brlen == SCALED:
+        lengths = np.stack([fit.lengths for fit in best], axis=1) if self.brlen == constants.UNLINKED else start.lengths
+        if self.brlen == constants.SCALED:
             for model, fit in zip(models, best, strict=True):
                 model.set_ratios(SCALER, np.array([fit.overall_rate / lengths.mean()]))
         return fitter.joint([fit.data for fit in best], models, start.with_lengths(lengths))
@@ -284,8 +284,9 @@ class _Request:
         self, grouping: Grouping, selections: Sequence[Selection], likelihood: TreeLikelihood
     ) -> dict[str, Any]:
         lnls = likelihood.part_lnl().tolist()
+        total = sum(lnls)
         n_parameters = grouping.n_shared + sum(selection.best.n_parameters for selection in selections)
-        scores = {name: information_score(name, sum(lnls), n_parameters, grouping.n_sites) for name in CRITERIA}
+        scores = {name: information_score(name, total, n_parameters, grouping.n_sites) for name in constants.CRITERIA}
         parts = tuple(
             PartChoice(
                 name=name,
@@ -306,7 +307,7 @@ class _Request:
         return {
             "parts": parts,
             "merges": tuple(grouping.merges),
-            "lnl": sum(lnls),
+            "lnl": total,
             "n_patterns": sum(part.n_patterns for part in parts),
             "n_parameters": n_parameters,
             **{name.lower(): nan_to_null(score) for name, score in scores.items()},

@@ -168,7 +168,7 @@ def test_files_have_the_lengths_of_each_part_and_summaries_their_means():
 
 
 def test_a_run_goes_on_with_the_same_bits_in_any_number_of_processes(tmp_path, monkeypatch):
-    for name in ("REPORT_SECONDS", "SAVE_SECONDS", "CHECKPOINT_PATIENCE"):
+    for name in ("REPORT_SECONDS", "SAVE_SECONDS", "constants.CHECKPOINT_PATIENCE"):
         monkeypatch.setattr(f"plltool.analyses.sampling.analysis.{name}", 0.0)
     settings = {"brlen": "unlinked", "options": FEW, "device": "numpy", "threads": 1}
     whole = plltool.sample(ROWS, PARTS, workers=1, **settings)
