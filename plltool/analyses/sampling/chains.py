@@ -30,7 +30,7 @@ import numpy as np
 
 from plltool.analyses.sampling.likelihoods import Likelihoods
 from plltool.analyses.sampling.moves import Learnt, LearntMove, Move
-from plltool.analyses.sampling.state import Proposal, State, StateSpace
+from plltool.analyses.sampling.state import Proposal, State
 from plltool.analyses.sampling.topology_moves import Extension, SplitWeights
 from plltool.analyses.sampling.walks import begin_walks, end_walk, find_steps, of_steps
 from plltool.arrays import IndexArray
@@ -163,7 +163,7 @@ class Chains:
         points = list(map(self.space.point, self._states_of(run)))
         return replace(copy.deepcopy(self.runs[run]), points=points)
 
-    def restore(self, runs: Sequence[RunState], space: StateSpace) -> None:
+    def restore(self, runs: Sequence[RunState]) -> None:
         """Go on, bit for bit, where the runs were saved, perhaps by other chains."""
         schedule = copy.deepcopy(runs[0].schedule)
         self.runs = [replace(copy.deepcopy(replace(own, points=[])), schedule=schedule) for own in runs]
@@ -171,7 +171,7 @@ class Chains:
             for learnt, sharing in zip(own.learnt, learners, strict=True):
                 for move in sharing:
                     move.learnt = learnt
-        self.states = self._likelihoods.begin([space.at(point) for own in runs for point in own.points])
+        self.states = self._likelihoods.begin([self.space.at(point) for own in runs for point in own.points])
 
     def _states_of(self, run: int) -> list[State]:
         return self.states[run * self.n_chains : (run + 1) * self.n_chains]

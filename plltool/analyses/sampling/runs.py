@@ -170,7 +170,7 @@ class RunsHere:
 
     def restore(self, states: Sequence[RunState]) -> None:
         """Go on from states that were saved."""
-        self._chains.restore(states, self._setup.space)
+        self._chains.restore(states)
 
     @property
     def work(self) -> Counters:
@@ -205,7 +205,7 @@ class RunAdvancer:
             if self._held is None or self._held[0] != run or self._held[1].generation != generation:
                 self._held = run, self._setup.begin(self._likelihoods, [run])
                 if state is not None:
-                    self._held[1].restore([state], self._setup.space)
+                    self._held[1].restore([state])
             for piece in pieces:
                 chains = self._held[1]
                 samples = [own for (own,) in self._setup.advance(chains, piece)]

@@ -245,7 +245,7 @@ def _advance(
     found = None if store is None else store.load(STATE_NAME, StonesReached)
     lnls = [] if found is None else list(found.lnls)
     if found is not None:
-        chains.restore(found.runs, chains.space)
+        chains.restore(found.runs)
 
     def save() -> None:
         if store is not None:

@@ -126,7 +126,7 @@ def test_runs_do_the_same_whatever_advances_beside_them(monkeypatch):
 
     together, alone, later = make(0, 1, 2), make(1), make(2)
     half, whole = go(together, 150), go(together, 50)
-    later.restore(half[2:], space)
+    later.restore(half[2:])
     for run, found in ((1, go(alone, 200)[0]), (2, go(later, 50)[0])):
         assert bits(found) == bits(whole[run])
     factors = [own.learnt[-1].factor for own in whole]
