@@ -27,11 +27,13 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import TypeAlias
 
 from fuzz_parsers import COMMON, PARSERS, Parser
 
@@ -148,31 +150,26 @@ class Outcome:
     traceback: str = ""
 
 
-class Runner:
-    """Feeds inputs to a parser and judges the answers."""
+Judge: TypeAlias = Callable[[bytes], Outcome]
 
-    def __init__(self, parser: Parser, folder: Path, limit: float, memory: int):
-        self._parser = parser
-        self._path = folder / "input"
-        self._limit = limit
-        self._memory = memory
 
-    def judge(self, content: bytes) -> Outcome:
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        try:
-            with _time_limit(self._limit):
-                answer = self._parser.run(content, self._path)
-            outcome = Outcome(f"value {len(str(answer))} {str(answer)[:8]}", None)
-        except PlltoolError as error:
-            outcome = judge_message(str(error), _innermost_line(error))
-        except (Exception, Hang) as error:
-            where = _innermost_line(error)
-            kind = f"{type(error).__name__} {where}"
-            return Outcome(kind, kind, "".join(traceback.format_exception(error))[-3000:])
-        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-        if grown > self._memory:
-            return Outcome("memory", f"memory grew by {grown:.0f} MiB", f"{grown:.0f} MiB")
-        return outcome
+def judge(parser: Parser, path: Path, options: argparse.Namespace, content: bytes) -> Outcome:
+    """Feed an input to a parser, in a file at `path` if it wants one, and judge the answer."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    try:
+        with _time_limit(options.limit):
+            answer = parser.run(content, path)
+        outcome = Outcome(f"value {len(str(answer))} {str(answer)[:8]}", None)
+    except PlltoolError as error:
+        outcome = judge_message(str(error), _innermost_line(error))
+    except (Exception, Hang) as error:
+        where = _innermost_line(error)
+        kind = f"{type(error).__name__} {where}"
+        return Outcome(kind, kind, "".join(traceback.format_exception(error))[-3000:])
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    if grown > options.memory:
+        return Outcome("memory", f"memory grew by {grown:.0f} MiB", f"{grown:.0f} MiB")
+    return outcome
 
 
 def judge_message(message: str, where: str) -> Outcome:
@@ -206,7 +203,7 @@ def _innermost_line(error: BaseException) -> str:
     return f"{Path(last.filename).name}:{last.name}:{last.lineno}"
 
 
-def shorten(content: bytes, problem: str, runner: Runner) -> bytes:
+def shorten(content: bytes, problem: str, judged: Judge) -> bytes:
     """Remove pieces of an input that do not matter for its problem, for a few seconds."""
     end = time.monotonic() + SHORTENING
     size = len(content) // 2
@@ -214,7 +211,7 @@ def shorten(content: bytes, problem: str, runner: Runner) -> bytes:
         start = 0
         while start < len(content) and time.monotonic() < end:
             shorter = content[:start] + content[start + size :]
-            if runner.judge(shorter).problem == problem:
+            if judged(shorter).problem == problem:
                 content = shorter
             else:
                 start += size
@@ -226,20 +223,20 @@ def fuzz(name: str, options: argparse.Namespace, folder: Path) -> dict[str, obje
     """Fuzz one parser; return counts and failures."""
     parser = PARSERS[name]
     mutator = Mutator(parser, random.Random(f"{options.seed} {name}"))
-    runner = Runner(parser, folder, options.limit, options.memory)
+    judged = partial(judge, parser, folder / "input", options)
     shapes: Counter[str] = Counter()
     failures: dict[str, dict[str, object]] = {}
     n_inputs = n_values = 0
     slowest = 0.0
     began = time.monotonic()
     for content in parser.seeds:
-        outcome = runner.judge(content)
+        outcome = judged(content)
         if outcome.problem or not outcome.shape.startswith("value"):
             print(f"{name}: a seed gives {outcome.problem or outcome.shape}", file=sys.stderr)
     while (n_inputs < options.count) if options.count else (time.monotonic() - began < options.seconds):
         content = mutator.next()
         start = time.monotonic()
-        outcome = runner.judge(content)
+        outcome = judged(content)
         slowest = max(slowest, time.monotonic() - start)
         n_inputs += 1
         n_values += outcome.shape.startswith("value")
@@ -250,7 +247,7 @@ def fuzz(name: str, options: argparse.Namespace, folder: Path) -> dict[str, obje
         elif outcome.problem in failures:
             failures[outcome.problem]["times"] = int(str(failures[outcome.problem]["times"])) + 1
         elif len(failures) < MAX_KEPT:
-            failures[outcome.problem] = _keep_failure(name, len(failures) + 1, content, outcome, runner, options)
+            failures[outcome.problem] = _keep_failure(name, len(failures) + 1, content, outcome, judged, options)
     seconds = time.monotonic() - began
     result = {
         "inputs": n_inputs,
@@ -270,11 +267,11 @@ def fuzz(name: str, options: argparse.Namespace, folder: Path) -> dict[str, obje
 
 
 def _keep_failure(
-    name: str, number: int, content: bytes, outcome: Outcome, runner: Runner, options: argparse.Namespace
+    name: str, number: int, content: bytes, outcome: Outcome, judged: Judge, options: argparse.Namespace
 ) -> dict[str, object]:
     """Shorten, write and report a failing input."""
     assert outcome.problem is not None
-    shortened = shorten(content, outcome.problem, runner)
+    shortened = shorten(content, outcome.problem, judged)
     options.failures.mkdir(parents=True, exist_ok=True)
     path = options.failures / f"{name}-{number}.bin"
     path.write_bytes(shortened)
@@ -310,8 +307,7 @@ def main() -> int:
     memory_folder = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory_folder if memory_folder.is_dir() else None) as folder:
         if options.replay:
-            runner = Runner(PARSERS[options.parsers[0]], Path(folder), options.limit, options.memory)
-            outcome = runner.judge(options.replay.read_bytes())
+            outcome = judge(PARSERS[options.parsers[0]], Path(folder) / "input", options, options.replay.read_bytes())
             print(outcome.traceback + (outcome.problem or outcome.shape))
             return int(outcome.problem is not None)
         results = {name: fuzz(name, options, Path(folder)) for name in options.parsers or PARSERS}
