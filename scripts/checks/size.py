@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-LIMITS = {"plltool": 49_515, "tests": 45_449, "scripts": 8_697}
+LIMITS = {"plltool": 49_504, "tests": 45_449, "scripts": 8_693}
 
 
 def count_lines(folder: Path) -> int:
