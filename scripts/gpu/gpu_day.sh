@@ -17,7 +17,12 @@ if [ "${1:-}" = --collect ]; then
         packaging pytest pluggy iniconfig pygments pytest-xdist execnet hypothesis sortedcontainers
 fi
 export PYTHONPATH="$PWD:$PWD/.gpu_day"
-if ! "$python" -c "import numpy, scipy, pyopencl, click, dendropy, lazy_loader, xdist, hypothesis" 2>/dev/null; then
+needed="numpy, scipy, pyopencl, click, dendropy, lazy_loader, xdist, hypothesis"
+if [ "${1:-}" != --help ] && ! "$python" -c "import $needed" 2>/dev/null; then
+    if ! compgen -G "$wheels/*.whl" >/dev/null; then
+        echo "$python lacks one of $needed, and there are no wheels in $wheels/: scripts/gpu/gpu_day.sh --collect" >&2
+        exit 1
+    fi
     "$python" -m pip install --quiet --no-index --no-deps --target .gpu_day "$wheels"/*.whl
 fi
 exec "$python" scripts/gpu/gpu_day.py --out "${OUT:-gpu_day}" "$@"
