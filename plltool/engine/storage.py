@@ -31,6 +31,7 @@ class Slots:
     extra: int = 0  # more CLAs, which save launches where CLAs are resident, as far as MAX_SCRATCH_BYTES allow
     streamed_extra: int = 0  # the same where patterns are streamed: launches cost more, CLAs of few tiles take little
     streams_from: int | None = None  # tiles from which it takes no longer if no CLA outlives a launch; None: always
+    gpu_extra: int = 0  # like `extra`, on GPUs: with a slot for each CLA, levels of instructions do not wait for others
 
     def choose(self, layout: Layout, memory: int) -> int:
         """How many to hold in `memory` bytes: for all tiles if the least number fits, else for runs of tiles."""
@@ -50,7 +51,8 @@ class Slots:
         return self._most_resident(layout) * layout.slot_bytes
 
     def _most_resident(self, layout: Layout) -> int:
-        return self.least + min(self.extra, MAX_SCRATCH_BYTES // layout.slot_bytes)
+        extra = self.extra + self.gpu_extra * layout.lane_per_item
+        return self.least + min(extra, MAX_SCRATCH_BYTES // layout.slot_bytes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,7 +47,8 @@ def search_slots(n_taxa: int) -> Slots:
 
 def evaluation_slots(n_taxa: int, lnl_only: bool = False) -> Slots:
     """CLAs of a task that asks for lnL, or at most for rounds over all branches, each of which makes all CLAs."""
-    return Slots(stack_slots(n_taxa) if lnl_only else round_slots(n_taxa), streams_from=REMADE_TILES)
+    least, most = (stack_slots(n_taxa), n_taxa) if lnl_only else (round_slots(n_taxa), directed_slots(n_taxa))
+    return Slots(least, gpu_extra=max(0, most - least), streams_from=REMADE_TILES)
 
 
 def search_requests(layout: Layout, storage: Storage, scans: bool = True, optimises: bool = True) -> list[RequestSize]:

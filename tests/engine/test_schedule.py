@@ -19,6 +19,7 @@ from plltool.engine.storage import tile_bytes
 from plltool.errors import EngineError
 from plltool.hardware import Hardware
 from plltool.optimise.likelihood import TreeLikelihood
+from plltool.run.memory import evaluation_slots
 from plltool.tree.moves import random_tree
 
 N_TAXA = 5
@@ -262,6 +263,18 @@ def test_launches_of_a_tree_keep_the_order(n_taxa, most, monkeypatch):
         found = module.plan_levels(program, 1, 1000)
         check_schedule(program, found)
         assert len(found.launches) <= most
+
+
+@pytest.mark.parametrize("ask", [TreeLikelihood.lnl, TreeLikelihood.all_derivatives])
+def test_an_evaluation_has_slots_enough_for_levels(ask):
+    """Of 100 taxa on a GPU with 132 multiprocessors; with few slots levels wait for each other."""
+    layout = Layout(4, 4, 100, (9,), 32, lane_per_item=True)
+    likelihood, _ = experiments.make_likelihood(100, 9, 4, 4, Hardware("numpy"))
+    ((request, _),) = record(likelihood.engine, lambda: ask(likelihood))
+    slots = evaluation_slots(100, lnl_only=ask is TreeLikelihood.lnl)
+    assert slots.choose(dataclasses.replace(layout, lane_per_item=False), 1 << 30) == slots.least
+    found = [module.spread_slots(request.program, number) for number in (slots.least, slots.choose(layout, 1 << 30))]
+    assert [module.plan_levels(program, 1, 2112) is not None for program in found] == [False, True]
 
 
 def two_cherries(n):
