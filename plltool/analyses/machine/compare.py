@@ -232,8 +232,8 @@ def _describe_parting(comparison: Comparison) -> list[str]:
     lines = [f"  {line}" for line in tell_moves(*([asdict(move) for move in own] for own in comparison.own_moves()))]
     if before is None:
         return lines
-    a, b = list(comparison.rows())[at]
-    is_decision = a is None or b is None or a.name != b.name or a.stage in (FUSE, PERTURB) or lines
+    kinds = {None if own is None else own.name for own in list(comparison.rows())[at]}
+    is_decision = lines or kinds & {FUSE, PERTURB} or (len(kinds) > 1 and kinds != {None, "polish"})
     cause = "so that the decisions differ" if is_decision else "so that only rounding, or optimised values, differ"
     told = f"agree, {cause}" if before.agree else "differ"
     lines.append(f"  the likelihoods of the tree of a {'before' if at else 'after'} this round {told}:")
