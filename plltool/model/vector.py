@@ -78,7 +78,6 @@ def _free_groups(model: Model, names: Iterable[str] | None) -> tuple[str, ...]:
     return tuple(group for group in model.free_parameters if group in wanted and group != CATEGORIES)
 
 
-MANY_RATES = 100  # of a directed model, from which on its optimisation begins with curvatures from expected changes
 DIFFERENCE_STEP = 1e-5  # in a parameter's logarithm, for the slopes of rate matrices and category rates
 
 
@@ -102,24 +101,30 @@ def parameter_slopes(model: Model, names: Sequence[str], matrices: FloatArray, m
     return np.concatenate([np.empty(0), *(slopes[name] for name in names)])
 
 
-def has_many_rates(model: Model, names: Sequence[str]) -> bool:
-    """Whether the parameters of the groups `names` begin with MANY_RATES rates of a directed model."""
-    return model.spec.is_directed and names[:1] == ["rates"] and len(model.ratios("rates")) >= MANY_RATES
+def expected_curvature(
+    model: Model, names: Sequence[str], scaled: bool, matrices: FloatArray, masses: FloatArray
+) -> FloatArray:
+    """The curvature of -lnL in the elements of ``get_vector(model, names)``, were all that happens on the tree seen.
 
-
-def seen_changes(model: Model, matrices: FloatArray) -> FloatArray:
-    """The curvature of -lnL in the logarithm of each free rate (n_free,), were all changes on the tree to be seen.
-
-    That is the number of changes that the rate has made, which given the data is expected to be Q_ij d lnL / d Q_ij
-    (Fisher's identity), or that without the data in the time that was spent in i, Q_ij d lnL / d Q_ii, if that is more:
-    so no step along a slope, which is the difference of both, is longer than 1. What is not seen makes the curvature
-    smaller. `matrices` is as for `parameter_slopes`; the model is directed, and its rates are not sums of rays.
+    It is a sum over the elements Q_ij of the matrices of components, and over their masses at the root: how often the
+    element was used, times the product of the slopes of its logarithm. Given the data, Q_ij d lnL / d Q_ij changes are
+    expected (Fisher's identity), and without them, in the time that was spent in i, Q_ij d lnL / d Q_ii. The larger
+    number counts: so no step along a slope, which is the difference of both, is long. What is not seen makes the
+    curvature smaller. If the part is `scaled`, the last element is a factor of all rates. `matrices` and `masses` are
+    as for `parameter_slopes`.
     """
-    slopes, rates = _slopes_in_matrices(model, matrices), model.rate_matrices()[0]
-    given = (rates * slopes).sum(axis=0)
-    changes = np.maximum(given, (rates * np.diagonal(slopes, axis1=1, axis2=2)[:, :, None]).sum(axis=0))
-    design = model.spec.named.rates
-    return np.asarray((changes[~np.eye(len(changes), dtype=bool)] @ design.powers)[design.is_free])
+    slopes, (rates, shares) = _slopes_in_matrices(model, matrices), model.rate_matrices()
+    changes = rates * np.maximum(slopes, np.diagonal(slopes, axis1=1, axis2=2)[:, :, None])
+    uses, here = np.append(changes, masses), np.append(rates, shares)
+    used = (uses > 0) & (here > 0)
+    vector, columns = get_vector(model, names), []
+    for step in DIFFERENCE_STEP * np.eye(len(vector)):
+        moved = model.copy()
+        set_vector(moved, vector - step, names)  # a few are at their upper bounds, fewer at the lower ones
+        there = np.concatenate([own.ravel() for own in moved.rate_matrices()])
+        columns.append((1 - there[used] / here[used]) / DIFFERENCE_STEP)
+    columns += [(np.arange(len(uses)) < changes.size)[used]] * scaled
+    return np.einsum("ki,i,li->kl", columns, uses[used], columns)
 
 
 def _slopes_in_matrices(model: Model, matrices: FloatArray) -> FloatArray:

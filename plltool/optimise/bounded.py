@@ -59,12 +59,6 @@ class Curvatures:
         self.matrices[number] = matrix - np.outer(ahead, ahead) / expected + np.outer(turn, turn) / (change @ turn)
 
 
-def positive_definite(matrix: FloatArray, least: float) -> FloatArray:
-    """A symmetric matrix with the sizes of its eigenvalues, and at least `least`, in their place."""
-    values, vectors = np.linalg.eigh(matrix)
-    return np.asarray(vectors * np.maximum(np.abs(values), least) @ vectors.T)
-
-
 class LimitedMemory(Curvatures):
     """The Hessian of one function of many variables: a start, and what the last steps add to it (Nocedal 1980).
 

@@ -6,7 +6,6 @@ orders them. No element has a unit, and one that grows by 0.01 raises its length
 """
 
 from collections.abc import Collection, Sequence
-from itertools import pairwise
 
 import numpy as np
 
@@ -15,8 +14,8 @@ from plltool.constants import COLLAPSE_LENGTH, ERROR_STEP, MAX_BRANCH_LENGTH, MI
 from plltool.engine.base import NotFiniteError
 from plltool.errors import EngineError, InputError
 from plltool.model.model import CATEGORIES, GROUPS, SCALER, Model
-from plltool.model.vector import get_bounds, get_vector, parameter_slopes, scale_slope, set_vector
-from plltool.optimise.bounded import positive_definite
+from plltool.model.vector import expected_curvature, get_bounds, get_vector, parameter_slopes, scale_slope, set_vector
+from plltool.optimise.bounded import Curvatures
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.operations import ROOT
 
@@ -24,7 +23,8 @@ RIDGE_STEP = 1e-3  # in a parameter's logarithm, for differences of slopes
 BOUND_TOLERANCE = 1e-9  # of a vector's elements, logarithms, which rounding may put beyond their bounds
 MOST_DIFFERENCES = 3  # slopes that are differences of lnL; a gradient takes as long as lnL under seven models
 DIFFERENCE_STEP = 1e-5  # of these, in a logarithm; rounding of lnL adds 1e-5 to slopes where lnL is -1e6
-LEAST_FOUND = 0.01  # lnL, of second derivatives in logarithms: from there on lnL is flat
+SEEN_SHARE = 0.5  # of what happens on a tree, as far as curvatures go: a rough value for an optimiser to begin with
+LEAST_FOUND = 0.01  # lnL, of second derivatives in logarithms: there lnL is flat
 
 
 def model_slopes(
@@ -32,26 +32,32 @@ def model_slopes(
     groups: Sequence[Sequence[str]],
     scaled: Sequence[bool] | None = None,
     parts: BoolArray | None = None,
-    exact: bool = False,
+    curvatures: Curvatures | None = None,
 ) -> tuple[FloatArray, list[FloatArray]]:
     """lnL of each part (n_parts,), and its slopes in the elements of the part's `groups`.
 
     Where a part is `scaled`, the slope in the logarithm of a factor of its rates follows. Only `parts` are wanted, None
-    for all. Unless slopes are to be `exact`, a few of one part are differences of lnL, which take less time.
-    Elements are logarithms, so no slope has a unit. Raises EngineError where a pattern cannot be represented.
+    for all. Elements are logarithms, so no slope has a unit. Raises EngineError where a pattern cannot be represented.
+
+    An optimiser has `curvatures` of the parts. Those that it does not know become the expected ones, and if it knows
+    them, a few slopes of one part are differences of lnL, which take less time.
     """
     models = likelihood.models
     scaled = [False] * len(models) if scaled is None else scaled
+    known = curvatures.matrices if curvatures is not None else []
     is_short = len(models) == 1 and len(get_vector(models[0], groups[0])) + scaled[0] <= MOST_DIFFERENCES
-    if is_short and not exact and likelihood.engine.layout.precision == "double":
+    if is_short and known and known[0] is not None and likelihood.engine.layout.precision == "double":
         moved, steps = _moved_models(models[0], groups[0], scaled[0])
         lnls = likelihood.likelihoods([models, *([model] for model in moved)])
         return lnls[0], [(lnls[1:, 0] - lnls[0, 0]) / steps]
     lnls, matrices, masses = likelihood.rate_matrix_gradient(parts)
     found = []
-    for model, names, own, *slopes in zip(models, groups, scaled, matrices, masses, strict=True):
-        by_names = parameter_slopes(model, names, *slopes)
-        found.append(np.append(by_names, scale_slope(model, slopes[0])) if own else by_names)
+    for number, (model, names, own) in enumerate(zip(models, groups, scaled, strict=True)):
+        by_names = parameter_slopes(model, names, matrices[number], masses[number])
+        found.append(np.append(by_names, scale_slope(model, matrices[number])) if own else by_names)
+        if known and known[number] is None and len(found[number]) and (parts is None or parts[number]):
+            expected = expected_curvature(model, names, own, matrices[number], masses[number])
+            known[number] = SEEN_SHARE * expected + LEAST_FOUND * np.eye(len(expected))
     return lnls, found
 
 
@@ -147,51 +153,40 @@ class Coordinates:
         if start > self.n_lengths:
             likelihood.model_changed()
 
-    def slopes(self, exact: bool = True) -> tuple[float, FloatArray]:
+    def slopes(self, curvatures: Curvatures | None = None) -> tuple[float, FloatArray]:
         """lnL, and its slope in each element (n,), see `model_slopes`; a launch for all lengths."""
         likelihood, found, lnl = self._likelihood, [np.empty(0)], np.nan
+        lengths = likelihood.tree.lengths
         if self.n_lengths:
-            lnls, slopes = likelihood.all_derivatives()
+            lnls, slopes = likelihood.all_derivatives() if curvatures is None else likelihood.known_derivatives(lengths)
             lnl = float(lnls.sum())
-            found.append((slopes[self._edges, ..., 0] * likelihood.tree.lengths[self._edges]).ravel())
+            found.append((slopes[self._edges, ..., 0] * lengths[self._edges]).ravel())
         if any(self.sizes):
-            lnl, own = self._model_slopes(exact)
-            found.append(own)
+            lnls, own = model_slopes(likelihood, self.groups, curvatures=curvatures)
+            lnl = float(lnls.sum())
+            found += own
         return (likelihood.lnl() if np.isnan(lnl) else lnl), np.concatenate(found)
 
-    def _model_slopes(self, exact: bool = False) -> tuple[float, FloatArray]:
-        """lnL, and its slopes in the elements of the models."""
-        lnls, slopes = model_slopes(self._likelihood, self.groups, exact=exact)
-        return float(lnls.sum()), np.concatenate(slopes)
+    def curvatures(self, of_models: Curvatures) -> tuple[FloatArray, list[FloatArray]]:
+        """The size of the second derivative of lnL in each length alone, and the Hessian of each part's parameters.
 
-    def curvatures(self) -> tuple[FloatArray, list[FloatArray]]:
-        """The size of the second derivative of lnL in each length alone, and of the Hessian of each part's parameters.
-
-        Those of lengths take one launch. The rows of the Hessians are differences of slopes, of all parts at once.
+        The Hessians are those that an optimiser of the models knows; it may have factors of lengths behind parameters.
         """
-        likelihood, here, high = self._likelihood, self.get(), self.bounds[:, 1]
-        lengths = likelihood.tree.lengths[self._edges]
-        slopes = likelihood.all_derivatives()[1][self._edges]
+        lengths = self._likelihood.tree.lengths
+        slopes = self._likelihood.known_derivatives(lengths)[1][self._edges]
+        lengths = lengths[self._edges]
         alone = (slopes[..., 1] * lengths**2 + slopes[..., 0] * lengths).ravel()
-        steps = np.where(here + RIDGE_STEP > high, -RIDGE_STEP, RIDGE_STEP)
-        ends, own = np.cumsum([self.n_lengths, *self.sizes]), self._model_slopes()[1]
-        hessians = [np.zeros((size, size)) for size in self.sizes]
-        for k in range(max(self.sizes)):
-            moved = [start + k for start, end in pairwise(ends) if start + k < end]
-            self.set(here + steps * np.isin(np.arange(len(here)), moved))
-            change = np.split(self._model_slopes()[1] - own, ends[1:-1] - self.n_lengths)
-            for hessian, start, turn in zip(hessians, ends, change, strict=False):
-                if k < len(hessian):
-                    hessian[k] = -turn / steps[start + k]
-        self.set(here)
-        definite = [positive_definite(one + one.T, 2 * LEAST_FOUND) / 2 for one in hessians]
-        return np.maximum(np.abs(alone), LEAST_FOUND), definite
+        pairs = zip(of_models.matrices, self.sizes, strict=True)
+        hessians = [np.zeros((0, 0)) if matrix is None else matrix[:size, :size] for matrix, size in pairs]
+        return np.maximum(np.abs(alone), LEAST_FOUND), hessians
 
-    def evaluate(self, vector: FloatArray, _wanted: BoolArray) -> tuple[FloatArray, list[FloatArray]]:
+    def evaluate(
+        self, vector: FloatArray, _wanted: BoolArray, curvatures: Curvatures
+    ) -> tuple[FloatArray, list[FloatArray]]:
         """-lnL and its slopes, as `minimise` asks for them; infinite where some pattern cannot be represented."""
         self.set(vector)
         try:
-            lnl, slopes = self.slopes(exact=False)
+            lnl, slopes = self.slopes(curvatures)
         except EngineError:
             return np.array([np.inf]), [np.zeros_like(vector)]
         return np.array([-lnl]), [-slopes]

@@ -67,7 +67,7 @@ def smooth(likelihood: TreeLikelihood, epsilon: float = SMOOTHING_EPSILON) -> fl
     """
     tree = likelihood.tree
     best = np.clip(tree.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
-    best_lnl, slopes = likelihood.all_derivatives(best)
+    best_lnl, slopes = likelihood.known_derivatives(best)
     damping = np.ones(best.shape)
     gains = predicted_gains(best, slopes[..., 0], slopes[..., 1])
     rounds = 1

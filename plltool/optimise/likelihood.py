@@ -43,6 +43,14 @@ class Fit(NamedTuple):
     models: list[Model]
 
 
+class Derivatives(NamedTuple):
+    """The answer of `TreeLikelihood.all_derivatives` at some lengths."""
+
+    lengths: FloatArray
+    lnl: FloatArray
+    slopes: FloatArray
+
+
 class TreeLikelihood:
     """Couples a tree, a model per part and an engine.
 
@@ -71,10 +79,15 @@ class TreeLikelihood:
         """Forget everything derived from the topology."""
         self._use_view(DirectedView(self.tree))
 
+    def _forget(self) -> None:
+        """Forget what was made or found out with lengths."""
+        self._prepared: Clas | None = None
+        self._derivatives: Derivatives | None = None
+
     def _use_view(self, view: DirectedView) -> None:
         self.view = view
         self._programs: dict[tuple[object, ...], IntArray] = {}
-        self._prepared: Clas | None = None
+        self._forget()
 
     def admits(self, tree: Tree) -> bool:
         """Whether a tree obeys the constraint, if there is one."""
@@ -104,7 +117,7 @@ class TreeLikelihood:
         parts = self._components()
         self._shapes = [(part.n_components, part.n_states) for part in parts]
         self.engine.set_model(parts)
-        self._prepared = None
+        self._forget()
         if self._screen is not None:
             self._screen.is_stale = True
 
@@ -140,6 +153,7 @@ class TreeLikelihood:
 
     def _set_weights(self, weights: FloatArray) -> None:
         self.engine.set_weights(weights)
+        self._derivatives = None
         if self._screen is not None:
             self._screen.engine.set_weights(weights)
 
@@ -368,7 +382,15 @@ class TreeLikelihood:
         if self.tree.added is not None:
             by_edge[self.tree.added, ..., 1:] = 0.0
         root = int(self.tree.edges[ROOT, 0])
-        return by_edge[root, ..., 0], by_edge[..., 1:]
+        self._derivatives = Derivatives(at.copy(), by_edge[root, ..., 0], by_edge[..., 1:])
+        return self._derivatives[1:]
+
+    def known_derivatives(self, lengths: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """`all_derivatives`, without a launch if that was asked last at these lengths and nothing else has changed."""
+        known = self._derivatives
+        if known is not None and np.array_equal(known.lengths, lengths):
+            return known[1:]
+        return self.all_derivatives(lengths)
 
     def directed(self) -> Clas:
         """All directed CLAs (`DirectedView`) for the current topology, models and lengths; recomputed only if stale."""

@@ -1,6 +1,7 @@
 """Optimise the models of all parts in lock-step; one pass over the tree gives the gradients of all of them."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -9,17 +10,16 @@ from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.constants import MAX_BRANCH_LENGTH, MAX_SCALER, MIN_BRANCH_LENGTH, MIN_SCALER
 from plltool.errors import EngineError
 from plltool.model.model import CATEGORIES, SCALER
-from plltool.model.vector import get_bounds, get_vector, has_many_rates, seen_changes, set_vector
+from plltool.model.vector import get_bounds, get_vector, set_vector
 from plltool.optimise.bounded import Curvatures, minimise
 from plltool.optimise.categories import choose_categories
 from plltool.optimise.density import Coordinates, model_slopes
 from plltool.optimise.likelihood import TreeLikelihood, possible_likelihoods, side_by_side
 
 MODEL_EPSILON = 0.01  # model parameters have converged when an iteration gains less lnL
-LEAST_CHANGES = 0.01  # the least of these curvatures, for rates of changes of which there are hardly any
 MAX_MODEL_EVALUATIONS = 100  # of all gradients, in one optimisation of the models
 MAX_LOG_SCALE = 1.0  # of the factor of all branch lengths that is optimised with the model
-OTHER_FACTORS = (1.0, 2.0, 0.5)  # times the best factor of a part's lengths, from where other optima are looked for
+OTHER_FACTORS = (1.0, 4.0, 0.25)  # times the best factor of a part's lengths, from where other optima are looked for
 EXPLORING_EPSILON = 0.1  # lnL precision of each part on the way to them
 
 
@@ -78,7 +78,6 @@ class ModelOptimiser:
         if not len(self._bounds):
             return self.likelihood.lnl()
         choose_site_rates(self.likelihood, self._groups)
-        self._expect_curvatures()
         what = self._bounds, self.members, epsilon, MAX_MODEL_EVALUATIONS, self.curvatures
         return self._improve(lambda start: minimise(self.evaluate, start, *what))
 
@@ -119,9 +118,9 @@ class ModelOptimiser:
             epsilon = EXPLORING_EPSILON * sum(len(own) > 0 for own in members)
             if not epsilon:
                 continue
-            curvatures = self.curvatures.copy()
+            curvatures = Curvatures(len(members))  # far from here they are others
             what = self._bounds, members, epsilon, MAX_MODEL_EVALUATIONS, curvatures
-            found = minimise(self.evaluate, trial, *what)
+            found = minimise(partial(self.evaluate, curvatures=curvatures), trial, *what)
             self._set_models(found)
             try:
                 reached = self.likelihood.part_lnl()
@@ -181,35 +180,24 @@ class ModelOptimiser:
         self._present = vector.copy()
         self.likelihood.model_changed()
 
-    def evaluate(self, vector: FloatArray, wanted: BoolArray) -> tuple[FloatArray, Sequence[FloatArray]]:
+    def evaluate(
+        self, vector: FloatArray, wanted: BoolArray, curvatures: Curvatures | None = None
+    ) -> tuple[FloatArray, Sequence[FloatArray]]:
         """-lnL and slopes of each part, as `minimise` asks; infinite if some pattern cannot be represented."""
         self._set_models(vector)
         slopes = [np.zeros(len(members)) for members in self.members]
         scaled = [len(members) > size for members, size in zip(self.members, self.sizes, strict=True)]
         try:
-            lnls, found = model_slopes(self.likelihood, self._groups, scaled, wanted)
+            lnls, found = model_slopes(self.likelihood, self._groups, scaled, wanted, curvatures or self.curvatures)
         except EngineError:
             return np.full(len(slopes), np.inf), slopes
         return -lnls, [-own if is_wanted else none for own, is_wanted, none in zip(found, wanted, slopes, strict=True)]
 
-    def _expect_curvatures(self) -> None:
-        """Begin with the curvatures of `seen_changes` in directed models of many rates, where none are known.
-
-        From equal curvatures for all rates the optimisation would need hundreds of steps more.
-        """
-        models = self.likelihood.models
-        many = np.array([
-            matrix is None and has_many_rates(model, groups)
-            for matrix, model, groups in zip(self.curvatures.matrices, models, self._groups, strict=True)
-        ])  # fmt: skip
-        if not many.any():
-            return
-        _, matrices, _ = self.likelihood.rate_matrix_gradient(many)
-        for number in np.flatnonzero(many).tolist():
-            changes = seen_changes(models[number], matrices[number])
-            diagonal = np.full(len(self.members[number]), changes.sum())
-            diagonal[: len(changes)] = changes
-            self.curvatures.matrices[number] = np.diag(np.maximum(diagonal, LEAST_CHANGES))
+    def know_curvatures(self) -> Curvatures:
+        """Those of the models as they are, the expected ones if they have never been optimised."""
+        if any(matrix is None and len(own) for matrix, own in zip(self.curvatures.matrices, self.members, strict=True)):
+            self.evaluate(self.begin(), np.ones(len(self.members), dtype=bool))
+        return self.curvatures
 
     def _settle_factors(self, vector: FloatArray) -> None:
         """Bring factors from the rates to the lengths, except for scalers; if all are free, their mean becomes 1.

@@ -28,7 +28,7 @@ EXPLORING_SHARE = 2e-4  # of lnL: after a round that gains less, other optima of
 FORESIGHT = 3.0  # times the gain that Newton's method predicts: the most that is expected from branch lengths
 TOGETHER_START = 1.0  # lnL: after a round that gains less, all lengths and parameters are optimised together
 TOGETHER_GAIN, MAX_TOGETHER = 5e-5, 100  # lnL that a step then gains or promises if another follows; typical 5 to 20
-MAX_TOGETHER_PARAMETERS = 32  # of a part that changes together with the lengths; each takes a launch
+MAX_TOGETHER_PARAMETERS = 32  # of a part that changes together with the lengths; the 189 of GTR20 gain nothing so
 ROOT_SHARES, OTHER_SHARE = (0.05, 0.25, 0.5, 0.75, 0.95), 0.3  # of the lengths at the root, on one side; least change
 OTHER_PRECISION = 3.0  # times the precision of the first start: that of the second one
 SAME_LENGTH, OTHER_LENGTH = 1.5, 2.0  # ratio of sums of lengths: below, one optimum; from here on, two are reported
@@ -145,8 +145,9 @@ def _climb_together(optimiser: ModelOptimiser, groups: Sequence[str], lnl: float
     here, before = Coordinates(likelihood, True, True, groups), likelihood.fit()
     try:
         everything = [np.arange(len(here.get()))]
-        memory = LimitedMemory(*here.curvatures())
-        best = minimise(here.evaluate, here.get(), here.bounds, everything, TOGETHER_GAIN, MAX_TOGETHER, memory)
+        known = optimiser.know_curvatures()
+        memory, ask = LimitedMemory(*here.curvatures(known)), partial(here.evaluate, curvatures=known)
+        best = minimise(ask, here.get(), here.bounds, everything, TOGETHER_GAIN, MAX_TOGETHER, memory)
         here.set(best)
         reached = optimiser.settle() if SCALER in groups else likelihood.lnl()
     except EngineError:  # some pattern cannot be represented

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from plltool.codec import from_arrays, to_arrays
-from plltool.optimise.bounded import REMEMBERED_STEPS, Curvatures, LimitedMemory, minimise, positive_definite
+from plltool.optimise.bounded import REMEMBERED_STEPS, Curvatures, LimitedMemory, minimise
 
 UNBOUNDED = np.array([-np.inf, np.inf])
 
@@ -238,7 +238,7 @@ def test_steps_add_to_a_diagonal_and_blocks(fixed):
     """By the update as its definition has it, with whole matrices; variables that are not free play no part."""
     rng = np.random.default_rng(4)
     _, hessian, slope = quadratic(rng, 7)
-    blocks = [positive_definite(hessian[3:5, 3:5], 0.1), positive_definite(hessian[5:, 5:], 0.1)]
+    blocks = [block @ block.T for block in (hessian[3:5, 3:5], hessian[5:, 5:])]
     steps = rng.normal(size=(4, 7))
     free = ~np.isin(np.arange(7), fixed)
     start = np.zeros((7, 7))
@@ -262,9 +262,3 @@ def test_steps_along_which_a_function_is_concave_teach_nothing():
     memory.matrices[0] = None  # the next line is one of steepest descent, and so is the one after a concave step
     memory.update(0, np.array([1.0, 2.0]), np.array([-3.0, -1.0]))
     assert memory.matrices[0] is None
-
-
-def test_eigenvalues_become_positive():
-    matrix = np.array([[0.0, 2.0], [2.0, 0.0]])  # its eigenvalues are 2 and -2
-    np.testing.assert_allclose(positive_definite(matrix, 0.1), 2 * np.eye(2), atol=1e-12)
-    np.testing.assert_allclose(positive_definite(np.diag([1.0, 1e-9]), 0.1), np.diag([1.0, 0.1]), atol=1e-12)

@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 
 from plltool import InputError, Likelihood
 from plltool.engine.base import NotFiniteError
+from plltool.optimise.bounded import Curvatures
 from plltool.optimise.density import LEAST_FOUND, Coordinates
 
 TREE = "((a:0.2,b:0.3):0.1,c:0.4,(d:0.05,e:0.6):0.2);"
@@ -239,14 +240,13 @@ def test_a_likelihood_of_zero(likelihood, monkeypatch):
 
 
 def test_curvatures_of_lengths_and_parameters(likelihood):
-    """Sizes of second differences of the oracle; the Hessian of the parameters is turned positive definite."""
+    """Sizes of second differences of the oracle; a factor of lengths is left out of what is known of parameters."""
     tree, vector = likelihood.tree, likelihood.vector()
-    alone, (hessian,) = Coordinates(likelihood._likelihood, True, True).curvatures()
-    n, unit = len(alone), np.eye(len(vector))
+    known, n = Curvatures(1), len(likelihood.vector(model=False))
+    known.matrices[0] = np.diag(np.arange(1.0, len(vector) - n + 2))
+    alone, (hessian,) = Coordinates(likelihood._likelihood, True, True).curvatures(known)
+    assert hessian.diagonal().tolist() == list(range(1, len(vector) - n + 1))
     for k, found in enumerate(alone):
         expected = derivative(lambda x, k=k: oracle(tree, replaced(vector, k, x)), vector[k], STEP)[1]
         assert found == pytest.approx(max(abs(expected), LEAST_FOUND), rel=1e-4)
     np.testing.assert_allclose(likelihood.vector(), vector, rtol=1e-12)
-    rows = [likelihood.hessian_vector(unit[n + k])[n:] for k in range(len(hessian))]
-    values, vectors = np.linalg.eigh(-np.array(rows))
-    assert hessian == pytest.approx(vectors * np.maximum(abs(values), LEAST_FOUND) @ vectors.T, rel=5e-3, abs=5e-3)

@@ -1,31 +1,55 @@
-"""Optimising the 379 rates of NONREV: the curvatures that it begins with, and that it ends above what it contains."""
+"""The curvatures with which optimisations of models begin; NONREV's 379 rates end above what it contains."""
 
 import numpy as np
 import pytest
 
 import plltool
-from plltool.model.vector import seen_changes
+from plltool.model.vector import expected_curvature, get_vector, set_vector
+from plltool.optimise.bounded import Curvatures
+from plltool.optimise.density import model_slopes
 
-AMINO_ACIDS = "ARNDCQEGHILKMFPSTWYV"
 TREE = "((a:{0},b:{0}):{0},((c:{0},d:{0}):{0},(e:{0},f:{0}):{0}):{0});"
 
 
-def test_a_change_that_is_certain():
-    """On short branches, a difference between a and all others is a change from their state to its own."""
-    rows = dict.fromkeys("bcdef", "LL") | {"a": "FF"}
-    with plltool.Likelihood(rows, TREE.format(1e-4), "NONREV", device="numpy") as likelihood:
-        (model,) = likelihood.models
-        matrices = likelihood._likelihood.rate_matrix_gradient()[1][0]
-    changes = seen_changes(model, matrices)
-    assert len(changes) == 379
-    start, end = AMINO_ACIDS.index("L"), AMINO_ACIDS.index("F")
-    table = np.zeros((20, 20))
-    table[~np.eye(20, dtype=bool)] = np.append(changes, 0)
-    assert table[start, end] == pytest.approx(2, abs=0.01)  # at two sites
-    unseen = 2 * 10e-4 * model.components().rate_matrices()[0, start]  # those expected from L on all 10 branches
-    others = ~np.isin(np.arange(20), [start, end])
-    assert table[start, others] == pytest.approx(unseen[others], rel=0.1)  # a part of one branch is spent in F
-    assert changes.sum() < 2.01
+def curvature_of(held, names, scaled):
+    (model,) = held.models
+    _, (matrices,), (masses,) = held._likelihood.rate_matrix_gradient()
+    return expected_curvature(model, names, scaled, matrices, masses)
+
+
+def test_changes_that_are_certain():
+    """On short branches a difference between a and all others is a change, n_p of each pair p of states.
+
+    With equal frequencies log Q_p = log r_p - log sum r + a constant, so its slope in log r_k is [p = k] - s_k with
+    s = r / sum r, and the last of the six rates is no parameter.
+    """
+    changes = np.array([2, 5, 1, 0, 4, 3])  # AC AG AT CG CT GT
+    pairs = [
+        pair for pair, number in zip(("AC", "AG", "AT", "CG", "CT", "GT"), changes, strict=True) for _ in range(number)
+    ]
+    rows = dict.fromkeys("bcdef", "".join(first for first, _ in pairs)) | {"a": "".join(last for _, last in pairs)}
+    rates = np.array([1.5, 3.0, 0.5, 0.8, 2.0, 1.0])
+    model = f"GTR{{{'/'.join(map(str, rates))}}}+FE"
+    with plltool.Likelihood(rows, TREE.format(1e-6), model, device="numpy") as given:
+        values = given.models[0].exchangeabilities
+    with plltool.Likelihood(rows, TREE.format(1e-6), "GTR+FE", device="numpy") as held:
+        held.exchangeabilities = values
+        found = curvature_of(held, ["rates"], True)
+    slopes = np.vstack([np.eye(6)[:5] - (rates / rates.sum())[:5, None], np.ones(6)])
+    assert found == pytest.approx((slopes * changes) @ slopes.T, abs=2e-3)
+
+
+@pytest.mark.parametrize("model", ["GTR+FO+G4", "GTR+FE+R3", "JC+I+R2", "TVM+FO+I+G4", "UNREST+G4"])
+def test_the_first_step_is_no_leap(model):
+    """A Newton step with the expected curvature gains lnL where all parameters are free, from the start values."""
+    data = plltool.simulate(TREE.format(0.2), "GTR{1/4/1/1/5/1}+FU{.3/.2/.1/.4}+G4{.4}", 400, seed=3).as_sequences()
+    with plltool.Likelihood(data, TREE.format(0.2), model, device="numpy") as held:
+        (own,), likelihood, curvatures = held._likelihood.models, held._likelihood, Curvatures(1)
+        lnl, (slopes,) = model_slopes(likelihood, [own.free_parameters], curvatures=curvatures)
+        step = np.linalg.solve(curvatures.matrices[0], slopes)
+        set_vector(own, get_vector(own) + step)
+        likelihood.model_changed()
+        assert likelihood.lnl() - lnl.sum() > 0.1 * slopes @ step
 
 
 def test_nothing_that_it_contains_is_better():

@@ -10,6 +10,7 @@ from slopes import assert_slopes, disturb
 import plltool
 from plltool.model.model_string import parse_model
 from plltool.model.vector import get_bounds, get_vector, parameter_slopes, scale_slope, set_vector
+from plltool.optimise.bounded import Curvatures
 from plltool.optimise.density import model_slopes
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
@@ -104,16 +105,17 @@ def test_factor_of_all_lengths(text):
     ("text", "scaled"), [("JC+I+G4", True), ("K80+G4", True), ("TN93+FE+G4", False), ("K80", True)]
 )
 def test_a_few_slopes_for_optimisers_are_differences(text, scaled):
-    """They are the exact ones, also where an element cannot grow."""
+    """They are the exact ones, also where an element cannot grow, and the first ones are none."""
     with open_likelihood(rows_of(4)[0], text) as likelihood:
         inner, (model,) = likelihood._likelihood, likelihood._likelihood.models
         names, vector, ends = model.free_parameters, get_vector(model), get_bounds(model)
         for at in (vector, [*vector[:-1], ends[-1][1]]):
             set_vector(model, at)
             inner.model_changed()
-            (lnl,), (slopes,) = model_slopes(inner, [names], [scaled])
+            known = Curvatures(1)
+            expected, (exact,) = model_slopes(inner, [names], [scaled], curvatures=known)
+            (lnl,), (slopes,) = model_slopes(inner, [names], [scaled], curvatures=known)
             assert inner.engine.counters.requests["likelihoods"]
-            expected, (exact,) = model_slopes(inner, [names], [scaled], exact=True)
             assert len(slopes) == len(vector) + scaled
             assert lnl == pytest.approx(expected[0], rel=1e-13)
             assert slopes == pytest.approx(exact, rel=1e-3, abs=1e-4)
@@ -123,8 +125,10 @@ def test_a_few_slopes_for_optimisers_are_differences(text, scaled):
 @pytest.mark.parametrize("settings", [NUMPY, pytest.param(OPENCL | {"precision": "mixed"}, marks=pytest.mark.opencl)])
 def test_more_slopes_and_those_in_mixed_precision_are_no_differences(settings):
     with open_likelihood(rows_of(4)[0], "GTR+FO+G4" if settings is NUMPY else "JC+G4", settings) as likelihood:
-        model_slopes(likelihood._likelihood, [likelihood.models[0].free_parameters])
-        assert likelihood.engine.counters.requests == {"gradient": 1}
+        known = Curvatures(1)
+        for _ in range(2):
+            model_slopes(likelihood._likelihood, [likelihood.models[0].free_parameters], curvatures=known)
+        assert likelihood.engine.counters.requests == {"gradient": 2}
 
 
 CORRECTED = [("UNREST+ASC", ()), ("STRSYM+G4+ASC_FELS{25}", (25,)), ("RY8.8+ASC_STAM{9/0/4/3.5}", (9, 0, 4, 3.5))]
