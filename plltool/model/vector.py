@@ -123,7 +123,7 @@ def expected_curvature(
         set_vector(moved, vector - step, names)  # a few are at their upper bounds, fewer at the lower ones
         there = np.concatenate([own.ravel() for own in moved.rate_matrices()])
         columns.append((1 - there[used] / here[used]) / DIFFERENCE_STEP)
-    columns += [(np.arange(len(uses)) < changes.size)[used]] * scaled
+    columns += [(np.arange(len(uses)) < changes.size)[used].astype(float)] * scaled
     return np.einsum("ki,i,li->kl", columns, uses[used], columns)
 
 

@@ -39,6 +39,17 @@ def test_changes_that_are_certain():
     assert found == pytest.approx((slopes * changes) @ slopes.T, abs=2e-3)
 
 
+def test_changes_that_are_not_seen_are_expected_in_the_time():
+    """Where no site differs, the factor of all rates has as many as there are sites times the tree's length."""
+    rows = dict.fromkeys("abcdef", "ACGT" * 5)
+    with plltool.Likelihood(rows, TREE.format(0.001), "GTR+FE", device="numpy") as held:
+        found = curvature_of(held, ["rates"], True)
+    assert found[-1, -1] == pytest.approx(20 * 10 * 0.001, rel=0.02)
+    with plltool.Likelihood(dict.fromkeys("abcdef", "AAAA"), TREE.format(0.001), "UNREST", device="numpy") as held:
+        from_a, to_a = curvature_of(held, ["rates"], False).diagonal()[[0, 3]]  # AC and CA
+    assert from_a - to_a == pytest.approx(4 * 10 * 0.001 / 3, rel=0.2)
+
+
 @pytest.mark.parametrize("model", ["GTR+FO+G4", "GTR+FE+R3", "JC+I+R2", "TVM+FO+I+G4", "UNREST+G4"])
 def test_the_first_step_is_no_leap(model):
     """A Newton step with the expected curvature gains lnL where all parameters are free, from the start values."""
