@@ -20,6 +20,7 @@ from plltool.constants import MAX_BACKTRACKS
 
 LEAST_CURVATURE = 0.2  # share of the curvature along a step that an update of the Hessian keeps at least (Powell 1978)
 SUFFICIENT_DECREASE = 1e-4  # share of the gain promised by the gradient that a step must reach (Armijo)
+LEAST_SCALE = 1e-3  # of a guess; curvatures of lnL are that much smaller than expected where branches are very long
 REMEMBERED_STEPS = 6  # of many variables, which tell how they interact; 12 need as many
 
 Function = Callable[[FloatArray, BoolArray], tuple[FloatArray, Sequence[FloatArray]]]
@@ -32,6 +33,8 @@ class Curvatures:
     Those in `matrices` are (k, k) for k variables, positive definite; None while nothing is known.
     """
 
+    guessed: frozenset[int] = frozenset()  # the functions whose matrices are guesses, until a step tells more
+
     def __init__(self, n_functions: int):
         self.matrices: list[FloatArray | None] = [None] * n_functions
         self.is_final = False  # whether the last minimisation ended because no step promised more
@@ -41,6 +44,16 @@ class Curvatures:
         same = Curvatures(0)
         same.matrices = list(self.matrices)
         return same
+
+    def guess(self, number: int, matrix: FloatArray) -> None:
+        """Begin with a matrix (k, k) whose proportions are about right."""
+        self.matrices[number] = matrix
+        self.guessed |= {number}
+
+    def forget_guesses(self) -> None:
+        for number in self.guessed:
+            self.matrices[number] = None
+        self.guessed = frozenset()
 
     def update(self, number: int, change: FloatArray, turn: FloatArray) -> None:
         """Learn that the gradient (k,) of a function turned by `turn` where its variables changed by `change`."""
@@ -53,6 +66,10 @@ class Curvatures:
         expected = float(change @ ahead)
         if expected == 0.0:
             return
+        if number in self.guessed:  # its size is that along the first step
+            scale = min(1.0, max(found / expected, LEAST_SCALE))
+            matrix, ahead, expected = scale * matrix, scale * ahead, scale * expected
+            self.guessed -= {number}
         if found < LEAST_CURVATURE * expected:
             share = (1 - LEAST_CURVATURE) * expected / (expected - found)
             turn = share * turn + (1 - share) * ahead
@@ -247,6 +264,7 @@ def minimise(
         for descent in moving:
             descent.judge(values, gradients)
             best[descent.variables] = descent.point
+    curvatures.forget_guesses()
     curvatures.is_final = all(one.is_done and not one.is_blind for one in descents)
     return best
 

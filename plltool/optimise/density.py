@@ -23,7 +23,6 @@ RIDGE_STEP = 1e-3  # in a parameter's logarithm, for differences of slopes
 BOUND_TOLERANCE = 1e-9  # of a vector's elements, logarithms, which rounding may put beyond their bounds
 MOST_DIFFERENCES = 3  # slopes that are differences of lnL; a gradient takes as long as lnL under seven models
 DIFFERENCE_STEP = 1e-5  # of these, in a logarithm; rounding of lnL adds 1e-5 to slopes where lnL is -1e6
-SEEN_SHARE = 0.5  # of what happens on a tree, as far as curvatures go: a rough value for an optimiser to begin with
 LEAST_FOUND = 0.01  # lnL, of second derivatives in logarithms: there lnL is flat
 
 
@@ -55,9 +54,10 @@ def model_slopes(
     for number, (model, names, own) in enumerate(zip(models, groups, scaled, strict=True)):
         by_names = parameter_slopes(model, names, matrices[number], masses[number])
         found.append(np.append(by_names, scale_slope(model, matrices[number])) if own else by_names)
-        if known and known[number] is None and len(found[number]) and (parts is None or parts[number]):
+        if curvatures is not None and known[number] is None and len(found[number]) and (parts is None or parts[number]):
             expected = expected_curvature(model, names, own, matrices[number], masses[number])
-            known[number] = SEEN_SHARE * expected + LEAST_FOUND * np.eye(len(expected))
+            least = np.maximum(np.abs(found[number]), LEAST_FOUND)  # so that no step is long
+            curvatures.guess(number, expected + np.diag(np.maximum(least - np.diag(expected), 0.0)))
     return lnls, found
 
 

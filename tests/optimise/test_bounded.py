@@ -262,3 +262,29 @@ def test_steps_along_which_a_function_is_concave_teach_nothing():
     memory.matrices[0] = None  # the next line is one of steepest descent, and so is the one after a concave step
     memory.update(0, np.array([1.0, 2.0]), np.array([-3.0, -1.0]))
     assert memory.matrices[0] is None
+
+
+def test_the_first_step_tells_the_size_of_a_guess():
+    """A guess of the right proportions, but far too large: its size becomes right, and so is the second step."""
+    hessian, start, values = np.array([[3.0, 1.0], [1.0, 2.0]]), np.array([4.0, -3.0]), []
+    curvatures = Curvatures(1)
+    curvatures.guess(0, 50 * hessian)
+
+    def function(point, _):
+        values.append(point)
+        return np.array([point @ hessian @ point / 2]), [hessian @ point]
+
+    found = minimise(function, start, np.tile([-9.0, 9.0], (2, 1)), [np.arange(2)], 1.0, 20, curvatures)
+    np.testing.assert_allclose(found, 0.0, atol=1e-9)
+    np.testing.assert_allclose(values[1], start * (1 - 1 / 50))
+    assert len(values) <= 4
+    np.testing.assert_allclose(curvatures.matrices[0], hessian)
+
+
+def test_a_guess_that_no_step_has_tried_is_forgotten():
+    curvatures = Curvatures(1)
+    curvatures.guess(0, np.eye(1))
+    at_minimum = lambda point, _: (np.array([0.0]), [np.array([0.0])])  # noqa: E731
+    minimise(at_minimum, np.zeros(1), np.array([[-1.0, 1.0]]), [np.arange(1)], 0.1, 9, curvatures)
+    assert curvatures.matrices == [None]
+    assert not curvatures.guessed
