@@ -119,7 +119,7 @@ def test_bad_input_of_clocks(dated, changed, expected):
     [
         ("1996-1995", "dates: taxon 'v05': found a range from 1996 to 1995, expected the earlier date first"),
         ("1996-02-31", "dates: taxon 'v05': found '1996-02-31' as a date, expected a year"),
-        (float("nan"), "dates: taxon 'v05': found 'nan' as a date"),
+        (float("inf"), "dates: taxon 'v05': found 'inf' as a date"),
     ],
 )
 def test_impossible_dates(dated, date, expected):
