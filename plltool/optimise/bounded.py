@@ -46,11 +46,12 @@ class Curvatures:
         return same
 
     def guess(self, number: int, matrix: FloatArray) -> None:
-        """Begin with a matrix (k, k) whose proportions are about right."""
+        """Begin with a matrix (k, k) whose proportions are about right; the first step tells its size."""
         self.matrices[number] = matrix
         self.guessed |= {number}
 
     def forget_guesses(self) -> None:
+        """Forget the matrices that no step has tried."""
         for number in self.guessed:
             self.matrices[number] = None
         self.guessed = frozenset()
