@@ -156,7 +156,7 @@ def test_records_hold_numbers_of_numpy():
     search = plltool.SearchOptions(radii=[np.int64(5)], epsilon=few, starts=one)
     for result in (
         plltool.bench(plltool.Hardware("numpy"), np.int64(4), np.array([[4, 5]]), one, one),
-        plltool.search(ROWS, seed=one, options=search, time=np.float32(60), **QUICK),
+        plltool.search(ROWS, seed=one, options=search, time=np.float32(2), **QUICK),
         plltool.bootstrap(ROWS, replicates=one, seed=one, workers=one, **QUICK),
         plltool.sample(ROWS, seed=one, options=sampling, **QUICK),
         plltool.topology_tests(ROWS, f"{TREE}{TREE}", seed=one, replicates=np.int64(10), **QUICK),
