@@ -10,13 +10,14 @@ import numpy as np
 from plltool.alignment.alignment import Alignment
 from plltool.alignment.facts import composition_p_values, digest_data, identical_groups, may_be_invariable, without_root
 from plltool.arrays import BoolArray
-from plltool.constants import MAX_ALPHA, MAX_SHOWN_VALUES, ROOT_NAME
+from plltool.constants import MAX_SHOWN_VALUES, ROOT_NAME
 from plltool.model import components
 from plltool.model.model import SCALER, Model
 from plltool.model.partition import Dataset
 from plltool.schema import Keys
 
-EQUAL_RATES = "alpha is at its upper bound: rates are equal across sites"
+EQUAL_RATES = "alpha is so large that rates are equal across sites"
+EQUAL_ALPHA = 1e4  # from here on, as rates of categories differ by less than 2 per cent
 _LIST = re.compile(r"\{([^{}]*[/|][^{}]*)\}")
 _NUMBER = re.compile(r"(?<=[{/|])\d+\.\d+(e[-+]?\d+)?(?=[}/|])")
 
@@ -94,18 +95,18 @@ def shorten_model(text: str) -> str:
 
 
 def name_rates(model: Model) -> str:
-    """Parameters with names, such as kappa, the weights of classes, and that alpha is at its bound; or nothing."""
+    """Parameters with names, such as kappa, the weights of classes, and that alpha is very large; or nothing."""
     rates = [f"{name} {value:.6g}" for name, value in model.rate_parameters.items()]
     if rates and model.spec.has_classes:
         rates.append("weights " + "/".join(f"{weight:.6g}" for weight in model.classes.weights))
-    if is_at_bound(model.alpha):
+    if has_equal_rates(model.alpha):
         rates.append(EQUAL_RATES)
     return ", ".join(rates)
 
 
-def is_at_bound(alpha: float | None) -> bool:
-    """Whether nothing but its upper bound keeps the shape of a gamma distribution from growing."""
-    return alpha is not None and alpha > MAX_ALPHA / 2
+def has_equal_rates(alpha: float | None) -> bool:
+    """Whether the shape of a gamma distribution is so large that its rates do not differ."""
+    return alpha is not None and alpha > EQUAL_ALPHA
 
 
 _COLUMN_CHUNK = 4096  # columns whose states are counted together

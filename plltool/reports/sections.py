@@ -10,7 +10,7 @@ from plltool.constants import CRITERIA, SIGNIFICANCE, UNLINKED, VERSION
 from plltool.errors import count
 from plltool.io.newick import parse_nodes
 from plltool.model.candidates import information_score
-from plltool.model.describe import EQUAL_RATES, is_at_bound, shorten_model
+from plltool.model.describe import EQUAL_RATES, has_equal_rates, shorten_model
 from plltool.registry import AFTER_MODEL, AFTER_TREE, BEFORE_TREE, IN_REPORTS
 from plltool.reports import blocks
 from plltool.reports.methods import Methods, tell
@@ -209,7 +209,7 @@ def _describe_part(part: Record, name: str) -> list[blocks.Content]:
     facts = {label: f"{own[key]:.6g}" for key, label in labels.items() if own.get(key) is not None}
     if facts:
         content.append(facts)
-    if is_at_bound(own.get("alpha")):
+    if has_equal_rates(own.get("alpha")):
         content.append(f"{EQUAL_RATES[0].upper()}{EQUAL_RATES[1:]}.")
     for key, caption, columns in (
         ("frequencies", f"State frequencies{of}", ("State", "Frequency")),

@@ -73,9 +73,9 @@ def test_two_things_do_not_go_to_one_file(plltool, small, tree, tmp_path):
     assert not path.exists()
 
 
-def test_alpha_at_its_bound_is_told(plltool, small, tree, tmp_path):
+def test_equal_rates_are_told(plltool, small, tree, tmp_path):
     run = ("evaluate", small, tree, "--fixed", "--device", "numpy", "--prefix")
-    told = "rates: alpha is at its upper bound: rates are equal across sites\n"
-    assert told in plltool(*run, tmp_path / "a", "--model", "JC+G4{9999999999}").stdout
-    assert told not in plltool(*run, tmp_path / "b", "--model", "JC+G4{50}").stdout
-    assert "Alpha is at its upper bound" in (tmp_path / "a.txt").read_text()
+    told = "rates: alpha is so large that rates are equal across sites\n"
+    assert told in plltool(*run, tmp_path / "a", "--model", "JC+G4{20000}").stdout
+    assert told not in plltool(*run, tmp_path / "b", "--model", "JC+G4{5000}").stdout
+    assert "Alpha is so large that rates are equal across sites" in (tmp_path / "a.txt").read_text()
