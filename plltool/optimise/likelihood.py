@@ -382,8 +382,9 @@ class TreeLikelihood:
         if self.tree.added is not None:
             by_edge[self.tree.added, ..., 1:] = 0.0
         root = int(self.tree.edges[ROOT, 0])
-        self._derivatives = Derivatives(at.copy(), by_edge[root, ..., 0], by_edge[..., 1:])
-        return self._derivatives[1:]
+        lnl, slopes = by_edge[root, ..., 0], by_edge[..., 1:]
+        self._derivatives = Derivatives(at.copy(), lnl.copy(), slopes.copy())  # callers may change theirs
+        return lnl, slopes
 
     def known_derivatives(self, lengths: FloatArray) -> tuple[FloatArray, FloatArray]:
         """`all_derivatives`, without a launch if that was asked last at these lengths and nothing else has changed."""

@@ -250,3 +250,10 @@ def test_curvatures_of_lengths_and_parameters(likelihood):
         expected = derivative(lambda x, k=k: oracle(tree, replaced(vector, k, x)), vector[k], STEP)[1]
         assert found == pytest.approx(max(abs(expected), LEAST_FOUND), rel=1e-4)
     np.testing.assert_allclose(likelihood.vector(), vector, rtol=1e-12)
+
+
+def test_slopes_that_a_caller_changes_are_not_those_of_optimisers(likelihood):
+    inner = likelihood._likelihood
+    expected = inner.all_derivatives()[1].copy()
+    inner.all_derivatives()[1][:] = np.nan
+    np.testing.assert_array_equal(inner.known_derivatives(inner.tree.lengths)[1], expected)
