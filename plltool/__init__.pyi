@@ -85,6 +85,7 @@ from .io.files import read_record as read_record
 from .io.files import write_bytes as write_bytes
 from .io.files import write_record as write_record
 from .io.files import write_text as write_text
+from .io.newick_writer import collapse_newick as collapse_newick
 from .io.tree_files import read_tree as read_tree
 from .io.tree_files import read_tree_set as read_tree_set
 from .io.tree_files import read_trees as read_trees

@@ -28,6 +28,7 @@ from plltool.front_ends.work import (
 from plltool.registry import split_words
 
 BANNER = f"IQ-TREE multicore version 2.4.0+plltool{VERSION} front end of plltool {VERSION}, which is not IQ-TREE"
+COLLAPSED = 4e-6  # -czb
 LINKAGES = ("scaled", "linked", "unlinked")  # fields of -p, -q, -Q
 CHOICES = re.compile(r"(MF|MFP|AUTO|TEST(?:NEW)?(MERGE)?(?:ONLY)?)(\+MERGE)?(\+ASC)?", re.IGNORECASE)
 # in the order of the labels
@@ -92,7 +93,7 @@ def _infer_tree(given: Given, session: Session) -> None:
     task = Task.read(given, session)
     kinds = _read_supports(given)
     by_site = given.has("site_frequencies", "guide_tree")
-    asked = set(filter(given.has, ("write_trees", "ancestral", "site_lnl", "site_rates", "ml_rates", "dates")))
+    asked = set(filter(given.has, split_words("write_trees,ancestral,site_lnl,site_rates,ml_rates,dates,collapses")))
     ends, has_tree = given.text("iterations") == "0", given.text("tree").upper() not in START_KINDS
     keeps = given.has("fixed_tree", "tree_stays") or (has_tree and ends)
     settings = {} if keeps else _read_search(given, task)
@@ -219,7 +220,8 @@ def _write_values(asked: set[str], result: Any, supports: Any, task: Task) -> No
         found = task.call(plltool.ancestral_states, result.tree, result.model, fixed=True)
         session.write("state", STATE_HEADER + found.format_states())
         newick = texts.label_nodes(newick, found.labelled)
-    session.write("treefile", re.sub(r"\)NA(/NA)*:", "):", newick))  # beside a root, where nothing tells
+    newick = re.sub(r"\)NA(/NA)*:", "):", newick)  # beside a root, where nothing tells
+    session.write("treefile", plltool.collapse_newick(newick, COLLAPSED)[0] if "collapses" in asked else newick)
     if "site_lnl" in asked:
         session.write("sitelh", result.format_site_lnl(".sitelh"))
     if "site_rates" in asked:

@@ -61,8 +61,8 @@ class Option(NamedTuple):
         is_wrong = not re.fullmatch(pattern, value, re.DOTALL)
         if self.kind == "FILE":
             is_wrong = value != STDIN and not os.path.exists(value)
-        elif re.search("[/,]", self.takes):
-            own = re.split("[/,]", self.takes)
+        elif re.search("[/,]", self.kind):
+            own = re.split("[/,]", self.kind)
             words = {word.lower(): word for word in own if len(word) > 1} | {word: word for word in own}
             given = value.split(",") if "," in self.takes else [value]
             found = [words.get(word, words.get(word.lower() if len(word) > 1 else "")) for word in given]

@@ -119,7 +119,10 @@ _PLAIN = re.compile(r"[A-Za-z0-9.]++")  # in NEXUS a bare underscore means a bla
 
 
 def collapse_newick(newick: str, threshold: float) -> tuple[str, int]:
-    """A tree without its inner branches of at most `threshold`, and their number; nodes may have more branches then."""
+    """A Newick string without its inner branches of at most `threshold`, and their number.
+
+    `threshold` is in substitutions per site. Labels of these branches go with them. Raises InputError for other text.
+    """
     nodes = parse_nodes(newick, "the tree")
     inner = set(nodes.parents)
     gone = [0 < node in inner and nodes.lengths[node] <= threshold for node in range(len(nodes.parents))]

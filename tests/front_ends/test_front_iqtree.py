@@ -62,6 +62,18 @@ def test_a_tree_with_multifurcations_stays(call, folder, primates):
     assert plltool.read_tree(folder / "r.treefile").n_taxa == 12
 
 
+def test_short_branches_are_collapsed(call, folder):
+    """The tree by IQ-TREE 2.0.7, `iqtree2 -s a.fasta -m JC -te short.nwk -blfix -czb`, with lengths as there."""
+    text = "(A:0.1,B:0.1,(C:0.1,(D:0.1,(E:0.1,(F:0.000001,G:0.1):0.0000041):0.0000039):0.0000011):0.00001);"
+    (folder / "short.nwk").write_text(text)
+    call("iqtree -s a.fasta -m JC -te short.nwk -blfix -czb --prefix r -quiet", 0)
+    expected = "(A:0.1,B:0.1,(C:0.1,D:0.1,E:0.1,(F:0.000001,G:0.1):0.0000041):0.00001);"
+    assert plltool.tree_distances([folder / "r.treefile", expected])[0, 1] == 0
+    assert (folder / "r.treefile").read_text().count("(") == 3
+    call("iqtree -s a.fasta -m JC --polytomy -alrt 100 --prefix s -quiet", 0)
+    assert plltool.read_tree(folder / "s.treefile").n_taxa == 7
+
+
 def test_charsets_with_quoted_names_and_files(call, folder, primates):
     """lnL by IQ-TREE 2.0.7, `iqtree2 -s primates.phy -p q.nex -te p.nwk -me 0.001`, also for columns without a file."""
     (folder / "p.nwk").write_text(TREE)
@@ -226,6 +238,8 @@ def test_partitions(call, folder):
     own, other = plltool.read_trees("u.parttrees", tuple("ABCDEFG"))  # as IQ-TREE 2.0.7 writes them
     lengths = re.findall(r"JC: (?:one|two)\{([\d.]+)\}", (folder / "u.best_model.nex").read_text())
     assert list(map(float, lengths)) == pytest.approx([own.total_length(), other.total_length()], rel=1e-5)
+    call("iqtree -s a.fasta -p p.part -m MF+MERGE --merge greedy -mset JC --prefix g -quiet", 0)
+    call("iqtree -s a.fasta -p p.part --merge more", 2, "--merge: found 'more', expected among greedy")
     call("iqtree -s a.fasta -q p.part -m F81 -te true.nwk --prefix r -quiet", 0)
     assert (folder / "r.iqtree").read_text().count("  F81+F ") == 2
     sets = "charset one = 1-70; charset two = 71-150; charpartition combined = one: 1-70, two: 71-150;"  # as Biopython
