@@ -41,7 +41,9 @@ def run(arguments: Sequence[str]) -> None:
 
 def _read(given: Given, session: Session, task: str = "") -> Work:
     """The data, the model and the settings; with a `task` the model is chosen if none is given."""
-    word, states = given.text("model"), states_of(given.text("data_type"))
+    beside = f"{given.first('alignment')}.model"  # of an .rba, if --parse was given a model
+    word = given.text("model") or (beside if os.path.isfile(beside) else given.first("model") if task else "")
+    states = states_of(given.text("data_type"))
     weights = given.text("site_weights") or None
     data = plltool.read_alignment(given.first("alignment"), states, names=FIRST_WORD, site_weights=weights)
     if (likelihoods := given.text("likelihoods")) == "on" and data.likelihoods is None:
@@ -51,7 +53,6 @@ def _read(given: Given, session: Session, task: str = "") -> Work:
     work.brlen, work.outgroup = given.text("brlen", "scaled"), given.text("outgroup") or None
     work.hardware["threads"] = given.number("threads") or None
     if task:
-        given.first("model")
         given.refuse_rest()
     if word.upper() in ("DNA", "AA", "AUTO"):
         work.model = plltool.select_model(data, seed=work.seed, **work.hardware).model if task else None
@@ -270,6 +271,9 @@ def _check(given: Given, session: Session) -> None:
     session.say(*warnings, "Alignment can be successfully read by plltool.", "")
     if name == "parse":
         session.write("rba", Path(given.text("alignment")).read_bytes(), "The alignment, in place of a binary file,")
+        if model := work.model:
+            whole = f"{model}, noname = 1-{work.data.n_sites}"
+            session.write("rba.model", Path(model).read_text() if os.path.isfile(model) else whole, "Its model")
         session.say(f"* Estimated memory requirements                : {max(1, facts['device_bytes'] >> 20)} MB")
         session.say(f"* Recommended number of threads / MPI processes: {max(1, facts['n_patterns'] // 1000)}")
 

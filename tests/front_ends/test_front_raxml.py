@@ -98,9 +98,11 @@ def test_tasks_on_trees_and_alignments(call, folder):
         ("raxml-ng --start --msa a.fasta --tree pars{1},rand{1} --prefix Y", "Y.raxml.startTree"),
         ("raxml-ng --parse --msa a.fasta --model JC --prefix Z", "Z.raxml.rba"),
         ("raxml-ng --check --msa Z.raxml.rba --model JC+G --prefix W", "W.raxml.log"),
+        ("raxml-ng --msa Z.raxml.rba --tree true.nwk --adaptive start --prefix Z2", "Z2.raxml.bestTree"),
     ):
         call(line, 0)
         assert (folder / file).exists()
+    assert (folder / "Z2.raxml.bestModel").read_text() == "JC, noname = 1-150\n"
 
 
 def test_partition_files(call, folder):
@@ -111,6 +113,9 @@ def test_partition_files(call, folder):
         " two = 71-150",
     ]
     assert len((folder / "P.raxml.bestPartitionTrees").read_text().splitlines()) == 2
+    call("raxml-ng --parse --msa a.fasta --model p.part --prefix Z", 0)
+    call("raxml-ng --evaluate --msa Z.raxml.rba --tree true.nwk --brlen unlinked --prefix Z", 0)
+    assert (folder / "Z.raxml.bestModel").read_text() == (folder / "P.raxml.bestModel").read_text()
 
 
 @pytest.mark.parametrize(
