@@ -121,8 +121,8 @@ def alignment_from_object(given: AlignmentObject, least: int = MIN_TAXA) -> Sequ
     - a dendropy DnaCharacterMatrix or ProteinCharacterMatrix,
     - a scikit-bio TabularMSA, or list of its sequences, whose metadata have the names as id.
 
-    A sequence is text, bytes, a list or array of single characters, a Biopython Seq or SeqRecord, or an object that is
-    as long as its text, such as a scikit-bio DNA.
+    A sequence is text, bytes, a list or array of single characters or an array of their bytes (uint8), a Biopython Seq
+    or SeqRecord, or an object that is as long as its text, such as a scikit-bio DNA.
     """
     if hasattr(given, "data_type") and hasattr(given, "taxon_namespace"):
         return _read_matrix(given, least)
@@ -166,7 +166,7 @@ def _read_sequence(given: Any, where: str) -> bytes:
         return _read_sequence(given.seq, where)
     if isinstance(given, (str, bytes)):
         return to_bytes(given)
-    if isinstance(given, bytearray) or hasattr(given, "__bytes__"):  # the latter: Bio.Seq
+    if isinstance(given, bytearray) or hasattr(given, "__bytes__") or getattr(given, "dtype", "") == np.uint8:
         return bytes(given)
     if isinstance(given, (list, tuple, np.ndarray)):
         characters = given.tolist() if isinstance(given, np.ndarray) else given

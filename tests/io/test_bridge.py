@@ -179,6 +179,7 @@ class TestAlignments:
             tuple([name, row] for name, row in zip(NAMES, ROWS, strict=True)),
             (NAMES, CHARACTERS),
             (np.array(NAMES), CHARACTERS.astype("S1")),
+            (np.array(NAMES), CHARACTERS.astype("S1").view(np.uint8)[::-1][::-1]),
             RECORDS,
             Bio.Align.MultipleSeqAlignment(RECORDS),
         ],
@@ -213,7 +214,8 @@ class TestAlignments:
         [
             (None, ": found an object of type NoneType"),
             (1.5, ": found an object of type float"),
-            (np.zeros(6, np.uint8), ", position 1: found 0"),
+            (np.zeros(6, np.uint8), ", site 1: found .*x00'"),
+            (np.zeros(6, np.int8), ", position 1: found 0"),
             (["A", "GT"], ", position 2: found 'GT'"),
         ],
     )
