@@ -97,6 +97,7 @@ def _infer_tree(given: Given, session: Session) -> None:
     ends, has_tree = given.text("iterations") == "0", given.text("tree").upper() not in START_KINDS
     keeps = given.has("fixed_tree", "tree_stays") or (has_tree and ends)
     settings = {} if keeps else _read_search(given, task)
+    dates = _read_dates(task) if "dates" in asked else {}
     if by_site and (not keeps or given.has("fixed_lengths") or task.choice):
         raise UsageError("-fs, -ft: expected -m and a tree whose topology stays (-te), without -blfix")
     if "ml_rates" in asked and task.parts:
@@ -124,7 +125,7 @@ def _infer_tree(given: Given, session: Session) -> None:
         result = task.call(plltool.search, task.model, seed=task.seed, site_lnl=True, **settings)
     session.say(*texts.describe_fit(result))
     result, supports, consensus = _compute_supports(kinds, "write_trees" in asked, result, task)
-    _write_values(asked, result, supports, task)
+    _write_values(asked, result, supports, task, dates)
     session.write("iqtree", texts.report(result, supports, choice, consensus=consensus))
 
 
@@ -214,7 +215,7 @@ def _write_consensus(trees: Any, result: Any, session: Session) -> str:
     return texts.fill("consensus", {"n_trees": trees.n_trees, "lnl": lnl, "distance": distance, "newick": newick})
 
 
-def _write_values(asked: set[str], result: Any, supports: Any, task: Task) -> None:
+def _write_values(asked: set[str], result: Any, supports: Any, task: Task, dates: dict[str, Any]) -> None:
     session, newick = task.session, result.newick if supports is None else supports.newick()
     if "ancestral" in asked:
         found = task.call(plltool.ancestral_states, result.tree, result.model, fixed=True)
@@ -238,7 +239,7 @@ def _write_values(asked: set[str], result: Any, supports: Any, task: Task) -> No
         session.write("parttrees", "\n".join(trees))
     if "dates" in asked:
         outgroup = session.given.text("outgroup") or None
-        dated = task.call(plltool.date, result.tree, _read_dates(task), result.models, outgroup=outgroup).texts()
+        dated = task.call(plltool.date, result.tree, dates, result.models, outgroup=outgroup).texts()
         for ending in ("nex", "nwk"):
             session.write(f"timetree.{ending}", dated[f"date.{ending}"])
 
@@ -263,7 +264,7 @@ def _test_trees(given: Given, session: Session) -> None:
     how = {"replicates": given.number("test_replicates", 1000), "seed": task.seed}
     with_sites, _ = given.has("site_lnl"), given.has("iterations")
     if given.has("tree", "fixed_tree"):
-        session.say("NOTE: -t and -te change nothing here: plltool optimises the model on every tree of -z")
+        session.say("NOTE: -t and -te change nothing here: plltool optimises the model on the best tree of -z")
     choice = _choose_model(given, task) if task.choice else None
     result = task.call(plltool.topology_tests, task.trees(given.text("test_trees")), task.model, **how)
     session.say(*texts.describe_fit(result))

@@ -160,13 +160,16 @@ def report_genes(found: Sequence[tuple[str, Any, Any]]) -> str:
 
 
 def report_tests(tests: Any, names: Sequence[str]) -> str:
-    heads, lines = [{"bp": "bp-RELL", "elw": "c-ELW"}.get(name, f"p-{name.upper()}") for name in names], []
+    own = {"bp": ("bp-RELL", 7), "elw": ("c-ELW", 9), "au": ("p-AU", 8)}  # heads and widths of IQ-TREE 2
+    columns, lines = {name: own.get(name, (f"p-{name.upper()}", 6)) for name in names}, []
     for k, (lnl, delta) in enumerate(zip(tests.lnl.tolist(), tests.delta.tolist(), strict=True)):
         values = [(name, float(getattr(tests, name)[k])) for name in names]
         kept = [tests.in_elw_set[k] if name == "elw" else value >= 0.05 for name, value in values]
-        cells = [f"{value:<7.4g}{'+' if own else '-'} " for (_, value), own in zip(values, kept, strict=True)]
-        lines.append(f"{k + 1:3} {lnl:.10g} {delta:8.5g}  " + "  ".join(cells))
-    return fill("tests", {"heads": "  ".join(f"{head:9}" for head in heads), "rows": "\n".join(lines)})
+        signs = ["+" if is_kept else "-" for is_kept in kept]
+        cells = [f" {x:{columns[name][1]}.3g} {sign}" for (name, x), sign in zip(values, signs, strict=True)]
+        lines.append(f"{k + 1:3} {lnl:.10g} {delta:7.5g}{''.join(cells)} ")
+    heads = "".join(f"{head:>{width + 3}}" for head, width in columns.values())
+    return fill("tests", {"heads": heads[1:], "rows": "\n".join(lines)})
 
 
 def write_scheme(scheme: str) -> str:

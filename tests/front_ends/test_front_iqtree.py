@@ -6,11 +6,13 @@ import re
 from types import SimpleNamespace
 
 import dendropy
+import numpy as np
 import pytest
 from helpers import PROTEIN_SEQUENCES
 from small_alignments import write_fasta
 
 import plltool
+from plltool.front_ends import iqtree_texts as texts
 from plltool.front_ends.iqtree import CHOICES, _read_dates
 from plltool.front_ends.iqtree_texts import spell_here
 from plltool.front_ends.options import Given, UsageError
@@ -270,6 +272,21 @@ def test_trees_that_are_given(call, folder):
     assert "\t67\t" in (folder / "n.nex").read_text()
 
 
+def test_the_table_of_tests():
+    """Rows of .iqtree by IQ-TREE 2.0.7, `-z five.trees -n 0 -zb 10000 -zw -au` for trees of the primates."""
+    rows = (
+        "  1 -5728.066083       0   0.837 +  0.913 +      1 +  0.902 +  0.999 +     0.799 +     0.96 + ",
+        "  2 -5735.838168  7.7721  0.0467 - 0.0932 +  0.387 + 0.0932 +  0.256 +    0.0567 +   0.0959 + ",
+        "  5 -5791.746452   63.68       0 - 0.0001 - 0.0001 - 0.0001 - 0.0001 -  1.02e-12 - 4.31e-08 - ",
+    )
+    names = ["lnl", "delta", "bp", "kh", "sh", "wkh", "wsh", "elw", "au"]
+    values = np.array([re.sub("[-+] ", "", row).split()[1:] for row in rows], float).T
+    tests = SimpleNamespace(**dict(zip(names, values, strict=True)), in_elw_set=[True, True, False])
+    text = texts.report_tests(tests, names[2:])
+    assert text.splitlines()[-3:] == [*rows[:2], rows[2].replace("5", "3", 1)]
+    assert re.search(" +".join(["logL", "deltaL", "bp-RELL", "p-KH", "p-SH", "p-WKH", "p-WSH", "c-ELW", "p-AU"]), text)
+
+
 def test_folders_of_alignments(call, folder):
     (folder / "genes").mkdir()
     for name in ("x", "y"):
@@ -491,6 +508,20 @@ def test_dates_as_iqtree_has_them(words, text, expected, folder):
     else:
         with pytest.raises(UsageError, match=re.escape(expected)):
             _read_dates(task)
+
+
+def test_dates_are_read_before_the_search(call, folder):
+    _, out, _ = call("iqtree -s a.fasta -m JC --date missing.txt", 1, "missing.txt: cannot read the file")
+    assert "lnL" not in out
+    pytest.importorskip("treetime", reason="TreeTime is not installed: pip install plltool[dating]")
+    (folder / "d.txt").write_text("A 1990\nC 1995\nF 2005\n")
+    call("iqtree -s a.fasta -m JC -te true.nwk --date d.txt --date-tip 2010 --prefix r", 0)
+    found = dict(re.findall(r'(\w+)\[&[^]]*?date=(?:"?)([\d.]+)', (folder / "r.timetree.nex").read_text()))
+    assert {name: float(found[name]) for name in "ABCDEFG"} == dict.fromkeys("BDEG", 2010) | {
+        "A": 1990,
+        "C": 1995,
+        "F": 2005,
+    }
 
 
 def test_profiles_imply_gamma():
