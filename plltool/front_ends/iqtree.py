@@ -158,7 +158,8 @@ def _choose_model(given: Given, task: Task) -> Any:
         found = f"-mrate: found {given.text('rate_kinds')}, expected E,I,G,I+G or E,I,G,I+G,R"
         raise UsageError(f"{found}, because plltool always compares the first four")
     how: dict[str, Any] = {"criterion": given.text("criterion", "BIC")}
-    how["candidates"] = split_words(given.text("candidates"))
+    word, kind = given.text("candidates"), task.data.states.name if task.data.states else "DNA"
+    how["candidates"] = given.files.get(f"{word.lower()}.{kind}", split_words(word))
     how |= {"free_rates": "R" in kinds if kinds else free_rates, "seed": task.seed, **task.hardware}
     how["max_rates"] = given.number("max_rates", SELECTION_MAX_RATES)
     if task.parts:

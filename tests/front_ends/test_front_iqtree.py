@@ -445,6 +445,10 @@ def test_kinds_of_rates_to_choose_from(call, folder):
         report = gzip.decompress((folder / "C.model.gz").read_bytes()).decode()
         return {int(number) for number in re.findall(r"\+R(\d+)\b", report)}
 
+    call("iqtree -s a.fasta -m TEST -mset MrBayes -pre B --fast -quiet", 0)  # IQ-TREE 2.0.7 tries the same
+    report = gzip.decompress((folder / "B.model.gz").read_bytes()).decode()
+    found = set(re.findall(r"^(\w+)[+ ].* -\d", report, re.MULTILINE))
+    assert {"GTR", "JC"} < found <= {"GTR", "SYM", "HKY", "K2P", "F81", "JC"}
     assert tried("-cmax 2") == {2}
     assert tried("-mrate E,I,G,I+G") == set()
     assert {2} <= tried("-mrate I,E,G,R,I+G --cmax 3") <= {2, 3}
