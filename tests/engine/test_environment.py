@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import resource
 import subprocess
 import sys
 import sysconfig
@@ -142,6 +143,17 @@ class TestCaches:
         assert os.environ == before
         assert str(tmp_path / "file") in remarks[0]
         assert "cannot be written" in remarks[0]
+
+    def test_a_cache_on_a_full_disk(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))  # files end here, as they do where it is full
+        try:
+            with caches_settled() as remarks:
+                pass
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert f"{tmp_path} cannot be written" in remarks[0]
 
     @pytest.mark.opencl
     def test_devices_work_without_a_cache(self, tmp_path, data_dir):

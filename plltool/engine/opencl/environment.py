@@ -26,6 +26,7 @@ INTEL_THREADS_VARIABLE = "CL_CONFIG_CPU_TBB_NUM_WORKERS"  # documented in the dr
 POCL_CACHE_VARIABLE = "POCL_CACHE_DIR"
 PYOPENCL_CACHE_VARIABLE = "PYOPENCL_NO_CACHE"
 BLAS_THREADS_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")  # for numpy
+CACHED_BYTES = 1 << 22  # more than the kernels of most runs take
 INTEL_LIBRARY = "libintelocl.so"
 INTEL_DEPENDENCIES = ("libintlc.so.5", "libimf.so", "libsvml.so", "libirng.so", "libtbb.so.12", "libtbbmalloc.so.2")
 SYSTEM_VENDORS = "/etc/OpenCL/vendors"
@@ -79,8 +80,8 @@ def caches_settled() -> Iterator[list[str]]:
     """
     cache = user_cache()
     try:
-        with tempfile.TemporaryFile(dir=next(folder for folder in (cache, *cache.parents) if folder.exists())):
-            pass
+        with tempfile.TemporaryFile(dir=next(folder for folder in (cache, *cache.parents) if folder.exists())) as file:
+            file.write(bytes(CACHED_BYTES))  # an empty file would fit on a full disk
     except OSError:
         pass
     else:
