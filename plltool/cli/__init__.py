@@ -153,6 +153,8 @@ class MainGroup(Group):
         except MemoryError as error:
             _stop(ctx, EXIT_ERROR, f"out of memory: {error}", ERROR)
         except Exception as error:
+            if isinstance(error, OSError) and error.filename:  # such as a name that is too long
+                _stop(ctx, EXIT_ERROR, f"{error.filename}: {error.strerror}", ERROR)
             message = f"{type(error).__name__}: {error}; please report it with --debug"
             _stop(ctx, EXIT_ERROR, message, INTERNAL_ERROR)
 

@@ -20,7 +20,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
         if own is None:
             raise UsageError(f"found no front end of this name, expected one of: {', '.join(FRONT_ENDS)}")
         import_module(f"plltool.front_ends.{own.lower().replace('-', '_')}").run(arguments)
-    except (PlltoolError, KeyboardInterrupt, BrokenPipeError) as error:
+    except (PlltoolError, KeyboardInterrupt, OSError) as error:
         print(f"{program} (plltool): error: {' '.join(str(error).split()) or 'interrupted'}", file=sys.stderr)
         is_stopped = isinstance(error, KeyboardInterrupt)
         return EXIT_INTERRUPTED if is_stopped else EXIT_USAGE if isinstance(error, UsageError) else EXIT_ERROR

@@ -101,6 +101,11 @@ def test_help_imports_nothing_heavy():
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_names_that_are_too_long(plltool, small):
+    result = plltool("search", small, "--device", "numpy", "--prefix", "x" * 300, status=1)
+    assert re.fullmatch(r"plltool: error: x{300}\S+: File name too long\n", result.stderr)
+
+
 def test_unexpected_errors_are_one_line(plltool, small, monkeypatch):
     def fail(*_, **__):
         raise ZeroDivisionError("two\nlines")

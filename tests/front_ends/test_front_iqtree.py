@@ -321,6 +321,7 @@ def test_folders_of_alignments(call, folder):
         ("iqtree -s a.fasta -m JC --scf 3 -t true.nwk --tbe", "--tbe"),
         ("iqtree -con -t three.nwk -minsup 0.2", "-minsup"),
         ("iqtree -s a.fasta -m JC --prefix no/such", "there is no folder no"),
+        (f"iqtree -s a.fasta -m JC --prefix {'x' * 300}", "File name too long"),
     ],
 )
 def test_wrong_input_is_told_in_one_line_and_writes_nothing(line, told, call, folder):
