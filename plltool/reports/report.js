@@ -297,7 +297,8 @@ document.querySelectorAll("figure.interactive").forEach((figure) => {
     });
     return new Map(written.map((visit) => {
       const wide = labelWidth(visit);
-      const boxes = places.map(([right, down]) => {
+      const free = visit.open || unrooted ? places : places.filter(([, down]) => down);  // a tip has its name at its right
+      const boxes = free.map(([right, down]) => {
         const left = visit.x + (right < 0 ? -GAP - wide : down ? GAP : 2 * GAP), bottom = visit.y + (down < 0 ? -GAP : down ? GAP + DIGIT : DIGIT / 2);
         return [left, bottom - DIGIT, left + wide, bottom, right];
       });

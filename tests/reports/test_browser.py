@@ -152,6 +152,22 @@ def test_a_support_of_a_short_branch_crosses_no_line(tmp_path):
         assert not [line for line in down if left < line[0] < left + wide and line[1] < bottom and line[2] > bottom - 6]
 
 
+def test_the_mark_of_a_tip_is_not_written_on_its_name(tmp_path):
+    record = record_of_ancestors()
+    record["ancestors"]["tree"] = (
+        "(Homo:0.1,(Gorilla:0.1,(Pongo:0.3,Hylobates:0.1)Node3:0.05)Node2:0.15,Pan:0.005)Node1;"
+    )
+    write(tmp_path / "x.ancestral.json", record)
+    (tmp_path / "x.mutations.tsv").write_text(MUTATIONS)
+    plltool.report(tmp_path / "x").write()
+    dom, _ = open_page(tmp_path / "x.html", tmp_path, "--window-size=1200,900", "--dump-dom")
+    section = re.search(r'<section id="ancestors".*?</section>', dom, re.DOTALL)[0]
+    places = {text: (x, y) for text, x, y in texts_in(section)}
+    digits = [y for text, (x, y) in places.items() if text == "1" and abs(x - places["Pan"][0]) < 40]
+    assert digits
+    assert all(abs(y - places["Pan"][1]) > 4 for y in digits)
+
+
 def test_names_of_a_tree_without_a_root_stand_apart(tmp_path):
     names = [f"a_rather_long_name_{number}" for number in range(24)]
     tree = "(" + ",".join(f"({a}:0.001,{b}:0.001):0.2" for a, b in zip(names[::2], names[1::2], strict=True)) + ");"
