@@ -5,7 +5,7 @@
  *   N_STATES, N_COMPONENTS   shape of a CLA entry
  *   MANY_STATES              1: more than 8 states, or tips with likelihoods of states; many_states.h replaces part of
  *                            arithmetic.h
- *   PMATRIX_COLUMNS          columns of a P matrix that one work-item of `pmatrices` makes
+ *   PMATRIX_COLUMNS          columns of a P matrix that one work-item of `pmatrices` makes, or with SHARED_STATES a work-group
  *   VW                       patterns in a block
  *   MOST_BLOCKS              blocks that a tile has at most; 1: it has one
  *   LANE_PER_ITEM            1: a work-group has VW work-items, and each owns one lane of every block (GPUs); with many

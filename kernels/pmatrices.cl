@@ -17,7 +17,8 @@
  *
  * Work: a work-item takes a (pset, BRANCH_WIDTH branches, component, share of the columns), or several if there are fewer items;
  * it computes in double whatever REAL is. With few states there is one share; with many, a share is ITEM_COLUMNS columns and their row sums
- * (many_states.h), so that exponentials are computed once for several columns.
+ * (many_states.h), so that exponentials are computed once for several columns. With many states on a GPU a work-group takes what is
+ * an item elsewhere: its work-items make exponentials, which go to local memory, and then rows, as in Suchard & Rambaut 2009, figure 1.
  * Arrays: eigen double [pset][component][ eigenvalue * rate: N_STATES | U as [k][i] | U^-1 as [k][j] ],
  * lengths double [pset][branch]; outputs as in traverse.cl. Types and order: plltool/engine/contract.py.
  * Twin: plltool/engine/branch_tables.py, which makes them for devices without double precision. Test: tests/engine/test_pmatrices.py.
@@ -79,16 +80,31 @@ typedef BRANCHV ENTRYV;
 #else
 #define LOOP_TABLE_ROWS
 #endif
+
+/* With many states on a GPU the work-items of a group share an item's states, and the diagonals are in local memory. */
 #if SHARED_STATES
 #define LOOP_EIGENVALUES _Pragma("unroll 1")
-#define LOOP_TERMS _Pragma("unroll 4")
+#define OWN_STATE (int)get_local_id(0)
+#define NEXT_STATE (int)get_local_size(0)
+#define DIAGONAL_SPACE __local
+#define TABLE_FUNCTION INLINE              /* see kernels/README.md */
+#define FOR_OWN_COLUMNS(c, n) _Pragma("unroll") for (int c = 0; c < ITEM_COLUMNS; c++) if (c < n)
+#define FACTOR(k, c) left[(k) * N_STATES + min(first + (c), N_STATES - 1)]
 #else
 #define LOOP_EIGENVALUES
-#define LOOP_TERMS
+#define OWN_STATE 0
+#define NEXT_STATE 1
+#define DIAGONAL_SPACE
+#define TABLE_FUNCTION static inline
+#define FOR_OWN_COLUMNS(c, n) for (int c = 0; c < n; c++)
+#define FACTOR(k, c) factor[(k) * ITEM_COLUMNS + (c)]
 #endif
+#define IS_OWN(k) ((k) % NEXT_STATE == OWN_STATE)
 
 /* Which items a work-item takes: on a GPU one at most. */
-#if LANE_PER_ITEM
+#if SHARED_STATES
+#define FOR_OWN_ITEMS(item, n) FOR_OWN(item, 0, n)
+#elif LANE_PER_ITEM
 #define FOR_OWN_ITEMS(item, n) for (size_t item = get_global_id(0), once = item < (n); once; once = 0)
 #else
 #define FOR_OWN_ITEMS(item, n) for (size_t item = get_global_id(0); item < (n); item += get_global_size(0))
@@ -105,19 +121,23 @@ typedef BRANCHV ENTRYV;
 #define PARTNER(k) min((k) ^ 1, N_STATES - 1)
 
 /* Element `element` of a vector, or the number itself. */
+#if SHARED_STATES
+#define PART_OF(vector, element) (vector)
+#else
 #define PART_OF(vector, element) (((const double *)&(vector))[element])
+#endif
 
 /* Columns first .. first + n - 1 of I * identity + U diag(d) U^-1, for the branches whose tables are `stride` apart. Where
  * processes are not reversible, the matrix in the middle has elements `beside` next to its diagonal, and branches that
  * `reverse` names get the matrix of the process in reverse, by rows.
  * ROW_WIDTH rows of them stay in registers while k runs; the last rows begin where they end with row S - 1. */
-static inline void make_columns(const __global double *right, const __global double *left, const BRANCHV *d,
-    const BRANCHV *beside, const int *reverse, int first, int n, double identity, double least, __global REAL *table, int last,
-    size_t stride)
+TABLE_FUNCTION void make_columns(const __global double *right, const __global double *left, const DIAGONAL_SPACE BRANCHV *d,
+    const DIAGONAL_SPACE BRANCHV *beside, const int *reverse, int first, int n, double identity, double least,
+    __global REAL *table, int last, size_t stride)
 {
     const __global double *pi = left + (N_STATES - 1) * N_STATES;
+#if !SHARED_STATES
     BRANCHV factor[N_STATES * ITEM_COLUMNS];
-    LOOP_EIGENVALUES
     for (int k = 0; k < N_STATES; k++)
         for (int c = 0; c < ITEM_COLUMNS; c++)
             factor[k * ITEM_COLUMNS + c] = d[k] * left[k * N_STATES + min(first + c, N_STATES - 1)]
@@ -125,21 +145,29 @@ static inline void make_columns(const __global double *right, const __global dou
                 + beside[k] * left[PARTNER(k) * N_STATES + min(first + c, N_STATES - 1)]
 #endif
                 ;
+#endif
     LOOP_TABLE_ROWS
-    for (int row = 0; row < N_STATES; row += ROW_WIDTH) {
+    for (int row = ROW_WIDTH * OWN_STATE; row < N_STATES; row += ROW_WIDTH * NEXT_STATE) {
         const int i = min(row, N_STATES - ROW_WIDTH);
         ENTRYV sum[ITEM_COLUMNS];
         #pragma unroll
         for (int c = 0; c < ITEM_COLUMNS; c++)
             sum[c] = (ENTRYV)(0);
-        LOOP_TERMS
+        LOOP_EIGENVALUES
         for (int k = 0; k < N_STATES; k++) {
+#if SHARED_STATES
+            double u = right[k * N_STATES + i] * d[k];
+#if !REVERSIBLE
+            u += right[PARTNER(k) * N_STATES + i] * beside[PARTNER(k)];
+#endif
+#else
             const ROWV u = LOAD_ROWS(0, right + k * N_STATES + i);
+#endif
             #pragma unroll
             for (int c = 0; c < ITEM_COLUMNS; c++)
-                sum[c] = u * factor[k * ITEM_COLUMNS + c] + sum[c];
+                sum[c] = u * FACTOR(k, c) + sum[c];
         }
-        for (int c = 0; c < n; c++)
+        FOR_OWN_COLUMNS(c, n)
             for (int r = 0; r < ROW_WIDTH; r++) {
                 #pragma unroll
                 for (int b = 0; b < BRANCH_WIDTH; b++) {
@@ -160,7 +188,8 @@ static inline void make_row_sums(int first, int n, REAL sum, __global REAL *tabl
 {
 #if MANY_STATES
     for (int i = first; i < first + n; i++)
-        table[ENTRY(i, N_STATES)] = sum;
+        if (IS_OWN(i))
+            table[ENTRY(i, N_STATES)] = sum;
 #endif
 }
 
@@ -227,6 +256,7 @@ INLINE void make_branches(
     __global REAL *slopes,
     __global REAL *decays,
     __global REAL *divided_differences,
+    DIAGONAL_SPACE BRANCHV *diagonals,
     const int want_decays,
     const int want_slopes,
     const int want_differences)
@@ -240,10 +270,15 @@ INLINE void make_branches(
         reverse[b] = length < 0;
         ((double *)&t)[b] = fabs(length);
     }
+#if SHARED_STATES
+    __local double *grow = diagonals, *slope = grow + S, *curve = slope + S;
+    __local double *turn = curve + S, *slope_turn = turn + S, *curve_turn = slope_turn + S;
+#else
     BRANCHV grow[N_STATES], slope[N_STATES], curve[N_STATES];       /* diagonals */
     BRANCHV turn[N_STATES], slope_turn[N_STATES], curve_turn[N_STATES];     /* beside them */
+#endif
     LOOP_EIGENVALUES
-    for (int k = 0; k < S; k++) {
+    for (int k = OWN_STATE; k < S; k += NEXT_STATE) {
         grow[k] = expm1(e[k] * t);
 #if REVERSIBLE
         slope[k] = e[k] * (grow[k] + 1.0);
@@ -259,10 +294,13 @@ INLINE void make_branches(
         curve_turn[k] = e[k] * slope_turn[k] + b * slope[k];
 #endif
     }
+#if SHARED_STATES
+    barrier(CLK_LOCAL_MEM_FENCE);
+#endif
     #pragma unroll
     for (int b = 0; want_decays && b < BRANCH_WIDTH; b++) {
         __global REAL *d = decays + (min(b, last) * N_COMPONENTS + component) * 3 * S;
-        FOR_OWN_STATES(k, first, n) {
+        FOR_OWN_STATES(k, first, n) if (IS_OWN(k)) {
             d[k] = (REAL)PART_OF(grow[k], b);
             d[S + k] = (REAL)PART_OF(slope[k], b);
             d[2 * S + k] = (REAL)PART_OF(curve[k], b);
@@ -291,7 +329,7 @@ INLINE void make_branches(
     __global REAL *f = divided_differences + (size_t)component * S * S;
     FOR_OWN_STATES(k, first, n)
         LOOP_EIGENVALUES
-        for (int l = 0; l < S; l++) {
+        for (int l = OWN_STATE; l < S; l += NEXT_STATE) {
 #if REVERSIBLE
             const BRANCHV gap = fabs(e[k] - e[l]) * t;      /* from the slower decay, so that nothing overflows */
             const BRANCHV ratio = gap == 0.0 ? (BRANCHV)(1) : -expm1(-gap) / gap;
@@ -328,6 +366,11 @@ __kernel void pmatrices(
     const int want_slopes,
     const int want_differences)
 {
+#if SHARED_STATES
+    __local double diagonals[(REVERSIBLE ? 3 : 6) * N_STATES];
+#else
+    BRANCHV *const diagonals = 0;
+#endif
     const int n_batches = (n_branches + BRANCH_WIDTH - 1) / BRANCH_WIDTH;
     const size_t n_wanted = (size_t)n_batches * n_psets * N_COMPONENTS * SHARES;
     FOR_OWN_ITEMS(item, n_wanted) {
@@ -338,7 +381,7 @@ __kernel void pmatrices(
         const size_t branch = (size_t)pset * n_branches + start;     /* the first */
         make_branches(eigen + ((size_t)pset * N_COMPONENTS + component) * EIGEN_VALUES, lengths + branch, at_tips + start, last,
             component, first, matrices + branch * BRANCH_VALUES, slopes + branch * 2 * MATRIX_REALS,
-            decays + branch * DECAY_REALS, divided_differences + branch * DIFFERENCE_REALS, want_decays,
-            want_slopes, want_differences);
+            decays + branch * DECAY_REALS, divided_differences + branch * DIFFERENCE_REALS, diagonals,
+            want_decays, want_slopes, want_differences);
     }
 }

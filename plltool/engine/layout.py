@@ -55,7 +55,8 @@ CPU_TILE_BYTES = 256
 TILE_COMPONENTS = 4
 ROW_TABLE_LANES = 8  # lanes from which on a vector holds the sums of enough sets of states, see `kernels/layout.h`
 SET_TABLE_LANES = 4  # lanes, and at most as many states, with which tables for tips have a vector for each set
-PMATRIX_COLUMNS = 12  # columns of a P matrix that a work-item of a CPU makes; each computes all exponentials itself
+PMATRIX_COLUMNS = 12, 1, 8  # columns of P made together: by an item of a CPU, of a GPU; a group of one with many states
+PMATRICES_ITEMS = 32  # work-items of a group; PoCL compiles a kernel again for each local size that it is called with
 JOB_BYTES = 448  # of `Job`, `Output` and `Task` (`traverse.cl` checks it) where an address has 8 bytes
 LARGEST_COLUMN_TILE = 16  # columns of a table that work-items who share states bring to local memory at a time
 
@@ -152,8 +153,8 @@ class Layout:
         self.most_blocks = max(self.tile_blocks, self.largest_tile // vw)
         if self.tile_blocks == 1:
             self.most_blocks = 1
-        # columns of a P matrix that one work-item makes: one on a GPU, which has more items than there are columns
-        self.pmatrix_columns = 1 if self.lane_per_item else PMATRIX_COLUMNS
+        # one on a GPU with few states, which has more items than there are columns
+        self.pmatrix_columns = PMATRIX_COLUMNS[self.lane_per_item * (1 + self.many_states)]
         # lanes of a vector of doubles: as many as a block has, or half as many where kernels have no others
         self.double_lanes = vw if self.double_sums else max(2, vw // 2)
 
@@ -175,10 +176,10 @@ class Layout:
         self.local_bytes = JOB_BYTES + 8 * self.shared_doubles
 
     def pmatrix_items(self, n_psets: int, n_branches: int) -> int:
-        """Work-items that make the P matrices of all branches in every P set, see `pmatrices.cl`."""
+        """Work-items, in whole groups, that make the P matrices of all branches in every P set, see `pmatrices.cl`."""
         width = 1 if self.lane_per_item or self.many_states else self.double_lanes
-        shares = -(-self.n_states // self.pmatrix_columns)  # work-items that make a P matrix together
-        return n_psets * -(-n_branches // width) * self.n_components * shares
+        shares = n_psets * -(-n_branches // width) * self.n_components * -(-self.n_states // self.pmatrix_columns)
+        return PMATRICES_ITEMS * (shares if self.shared_states else -(-shares // PMATRICES_ITEMS))
 
     @cached_property
     def lane_of_pattern(self) -> IndexArray:

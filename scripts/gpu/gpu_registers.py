@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import Any
 
 from plltool.engine.contract import OPCODE_SETS
-from plltool.engine.layout import DataShape, Layout, choose_layout
+from plltool.engine.layout import PMATRICES_ITEMS, DataShape, Layout, choose_layout
 from plltool.engine.opencl.device import Device
-from plltool.engine.opencl.engine import ADD_ROWS_ITEMS, PMATRICES_ITEMS
+from plltool.engine.opencl.engine import ADD_ROWS_ITEMS
 from plltool.engine.opencl.kernels import (
     BUILD_OPTIONS,
     COMMON_FILES,

@@ -10,7 +10,8 @@ import pyopencl as cl
 from plltool.arrays import FloatArray, IntArray
 from plltool.engine.branch_tables import pack_matrices
 from plltool.engine.buffers import RATIO_VALUES, BufferEngine, Pending
-from plltool.engine.opencl.engine import PMATRICES_ITEMS, Chunk, OpenCLEngine
+from plltool.engine.layout import PMATRICES_ITEMS
+from plltool.engine.opencl.engine import Chunk, OpenCLEngine
 from plltool.engine.opencl.kernels import COMMON_FILES, Kernel, build_program
 from plltool.engine.program import Request
 from plltool.errors import DeviceMemoryError
@@ -102,8 +103,7 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
             arrays.post()
             for name in ("made", "slopes", "decays", "divided_differences"):
                 arrays.reserve(name, sizes)
-            items = -(-self.layout.pmatrix_items(1, n) // PMATRICES_ITEMS) * PMATRICES_ITEMS
-            arrays.run(kernel, (items,), (PMATRICES_ITEMS,), sizes, matrices="made")
+            arrays.run(kernel, (self.layout.pmatrix_items(1, n),), (PMATRICES_ITEMS,), sizes, matrices="made")
             self._place(numbers)
 
     def _make_matrices(self, *_: object) -> None:

@@ -17,7 +17,7 @@ from plltool.constants import MASK_STATES
 from plltool.engine.base import Engine, EngineData, Peak
 from plltool.engine.branch_tables import Spectra, pack_matrices, pack_tables
 from plltool.engine.contract import SpanWord, WalkWord
-from plltool.engine.layout import Layout, count_work_groups
+from plltool.engine.layout import PMATRICES_ITEMS, Layout, count_work_groups
 from plltool.engine.opencl.arrays import DeviceArrays, make_buffer
 from plltool.engine.opencl.device import Device, forget_contexts, make_context
 from plltool.engine.opencl.kernels import EngineKernels, forget_programs
@@ -38,7 +38,6 @@ GPU_LAUNCH_WORK = 1 << 26
 NO_BAD_PATTERN = np.int32(np.iinfo(np.int32).max)
 KEPT_PLANS = 8  # of programs cut into levels: a topology has one for each request
 ADD_ROWS_ITEMS = 64  # values of a work-group
-PMATRICES_ITEMS = 32  # work-items of a group; PoCL compiles a kernel again for each local size that it is called with
 
 PackedModel: TypeAlias = tuple[FloatArray, npt.NDArray[np.floating]]  # see `OpenCLEngine.pack_models`
 
@@ -263,8 +262,8 @@ class OpenCLEngine(Engine):
         if kernel is None:
             self._send_matrices(lengths, tables, numbers)
         else:
-            n_groups = 1 if self._one_thread else -(-self.layout.pmatrix_items(*lengths.shape) // PMATRICES_ITEMS)
-            self._arrays.run(kernel, (n_groups * PMATRICES_ITEMS,), (PMATRICES_ITEMS,), numbers)
+            items = PMATRICES_ITEMS if self._one_thread else self.layout.pmatrix_items(*lengths.shape)
+            self._arrays.run(kernel, (items,), (PMATRICES_ITEMS,), numbers)
         self._made = (sent, tables, at_tips)
 
     def _send_matrices(self, lengths: FloatArray, wanted: Set[str], numbers: dict[str, Any]) -> None:
