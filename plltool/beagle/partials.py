@@ -20,6 +20,7 @@ from plltool.engine.contract import INSTRUCTION_WORDS, ONES, Step
 EDGES_AT_ONCE = 8  # edges whose products have slots of their own, so that one program makes them
 SCRATCH = 1 + EDGES_AT_ONCE  # slots behind those of the buffers: an expanded tip, and matrices times ends of edges
 LOG_OF_2 = float(np.log(2.0))
+NO_PROGRAM = np.empty((0, INSTRUCTION_WORDS), dtype=np.int32)
 
 
 class PatternBlock:
@@ -32,16 +33,22 @@ class PatternBlock:
     """
 
     def __init__(self, engine: AnyBuffers, patterns: IndexArray, n_buffers: int, ignores_scales: bool):
-        self.engine = engine
+        self._engine = engine
         self.patterns = patterns
         self._n_buffers = n_buffers
         self._ignores_scales = ignores_scales
-        self._steps: list[tuple[int, int, int, int]] = []  # that the engine does not know yet
+        self._program: IntArray = NO_PROGRAM  # this and the steps after it are what the engine does not know yet
+        self._steps: list[tuple[int, int, int, int]] = []
         self._removed: set[int] = set()  # buffers of which something has been taken out
         self._operands: dict[int, int] = {}  # of buffers that hold something: a slot, or ~tip
         self._free = list(range(engine.n_slots - SCRATCH))[::-1]
         self._expanded = engine.n_slots - SCRATCH
         self._products = self._expanded + 1
+
+    @property
+    def engine(self) -> AnyBuffers:
+        """The engine, with all partials that have been asked for."""
+        return self._send() if len(self._program) else self._engine
 
     # --- buffers --------------------------------------------------------------------------------------------
 
@@ -66,8 +73,7 @@ class PatternBlock:
 
     def read(self, buffer: int) -> FloatArray:
         """Partials (n, C, S), as the client sees them; waits."""
-        operand = self._operand(buffer)
-        self._send_steps()
+        operand, _ = self._operand(buffer), self._send()
         if operand < 0:
             self.engine.make(prog.propagate(self._expanded, operand, self.engine.n_matrices - 1))
             operand = self._expanded
@@ -109,7 +115,7 @@ class PatternBlock:
         self._run(operations[start:], cumulative[start:], pre_order)
 
     def _run(self, operations: list[list[int]], cumulative: Sequence[int], pre_order: bool) -> None:
-        rows = []  # slot, operand, its matrix, other operand, its matrix
+        engine, rows = self.engine, []  # slot, operand, its matrix, other operand, its matrix
         before, were_free = self._operands.copy(), self._free.copy()
         try:
             for target, _, _, a, of_a, b, of_b in operations:
@@ -120,15 +126,14 @@ class PatternBlock:
             raise
         slots, a, of_a, b, of_b = np.array(rows).T
         if pre_order:  # what is above and beside a node, then along its edge
-            beside = prog.newview(self._products, a, self.engine.n_matrices - 1, b, of_b)
+            beside = prog.newview(self._products, a, engine.n_matrices - 1, b, of_b)
             along = prog.propagate(slots, self._products, of_a)
             program = np.stack([beside, along], axis=1).reshape(-1, beside.shape[1])
         else:
             program = prog.newview(slots, a, of_a, b, of_b)
         if not self._ignores_scales:
             self._note_scales(operations, cumulative)
-        self.engine.make(program, np.array(self._steps, dtype=np.int32) if self._steps else None)
-        self._steps.clear()
+        self._program = program
 
     def _note_scales(self, operations: list[list[int]], cumulative: Sequence[int]) -> None:
         """What operations take out of their CLAs."""
@@ -163,13 +168,14 @@ class PatternBlock:
 
     def read_scales(self, scale: int) -> FloatArray:
         """(n,) a scale buffer; waits."""
-        self._send_steps()
-        return self.engine.read_logs(self._n_buffers + scale)
+        return self._send().read_logs(self._n_buffers + scale)
 
-    def _send_steps(self) -> None:
-        if self._steps:
-            self.engine.note_scales(np.array(self._steps, dtype=np.int32))
-            self._steps.clear()
+    def _send(self) -> AnyBuffers:
+        program, steps = self._program, self._steps
+        self._program, self._steps = NO_PROGRAM, []
+        if len(program) or steps:
+            self._engine.make(program, np.array(steps, dtype=np.int32) if steps else None)
+        return self._engine
 
     # --- sums -----------------------------------------------------------------------------------------------
 
@@ -179,7 +185,7 @@ class PatternBlock:
         `rows` are a buffer at the root, or the ends of an edge, and a scale buffer; `orders` the matrices of each order
         of derivatives. The values of patterns are then the engine's `read_sites`.
         """
-        queries, propagates = [], []
+        queries, propagates = [], [self._program]
         for number, (upper, *lower, scale) in enumerate(rows):
             less = [row if row in self._removed else NONE for row in (upper, *lower, NONE)[:2]]
             plus = NONE if scale == NONE or self._ignores_scales else self._n_buffers + scale
@@ -190,9 +196,8 @@ class PatternBlock:
             else:
                 ends = ONES, NONE
             queries.append([self._operand(upper), *ends, *less, plus])
-        self._send_steps()
-        program = np.concatenate(propagates) if propagates else np.empty((0, INSTRUCTION_WORDS), dtype=np.int32)
-        return self.engine.add_sites(program, np.array(queries, dtype=np.int32), masses, max(len(orders), 1))
+        self._program = np.concatenate(propagates)
+        return self._send().add_sites(np.array(queries, dtype=np.int32), masses, max(len(orders), 1))
 
     def add_ratios(
         self, ends: list[tuple[int, int]], matrices: Sequence[int], masses: FloatArray, wants_sites: bool

@@ -170,16 +170,13 @@ class NumpyBuffers(NumpyEngine, BufferEngine):
         shifts = np.where(present, np.clip(counts - largest[:, None], -2000, 0), 0)
         return np.ldexp(own, shifts).sum(axis=2), largest
 
-    def add_sites(self, program: IntArray, queries: IntArray, masses: FloatArray, n_products: int) -> Pending:
+    def add_sites(self, queries: IntArray, masses: FloatArray, n_products: int) -> Pending:
         """Sums over patterns, weighted, of log-likelihoods and `n_products` - 1 derivatives; (n_products,).
 
-        First runs a program, which may be empty; see `add_sites` in `kernels/buffers.cl`. Likelihoods of all queries
-        (n, QUERY_WORDS) are added up; `masses` (n, n_components, n_states) are component weight * frequency.
-        `read_sites` has what belongs to single patterns.
+        See `add_sites` in `kernels/buffers.cl`. Likelihoods of all queries (n, QUERY_WORDS) are added up; `masses`
+        (n, n_components, n_states) are component weight * frequency. `read_sites` has what belongs to single patterns.
         """
         found: FloatArray | None = None
-        if len(program):
-            self.make(program)
         with np.errstate(divide="ignore", invalid="ignore"):
             for query, own in zip(queries.tolist(), masses, strict=True):
                 sums, power = self._products(query, own, n_products)

@@ -481,6 +481,15 @@ def test_sums_alone_leave_the_device(monkeypatch, n_patterns):
             instance.calculate_edge_log_likelihoods([5], [6], [8], [9], [10], [0], [0], [NONE])
 
         assert moved(edge)[:2] == (3 * 8, 1)
+        before = counters.launches
+        instance.update_partials([operation(node, scale=node) for node in (5, 6)])
+        assert counters.launches == before
+        instance.wait_for_partials([5])
+        assert counters.launches == before + 2  # a program and its scale factors
+        instance.update_partials([operation(node, scale=node) for node in (5, 6)])
+        instance.accumulate_scale_factors([5, 6], 7)
+        instance.calculate_edge_log_likelihoods([5], [6], [8], None, None, [0], [0], [7])
+        assert counters.launches <= before + 6  # sums of groups and of parts as well
         instance.set_differential_matrix(10, oracle.rates[:, None, None] * oracle.q)
         set_above_and_below(instance, scaled=True)
 

@@ -88,7 +88,7 @@ def test_programs_over_given_matrices(kind, shape, precision):
         engine.set_weights(weights)
         masses = np.random.default_rng(2).random((1, *shape[1::-1]))
         queries = np.array([[0, 4, 5, 0, 1, 2]], dtype=np.int32)
-        sums = engine.add_sites(np.empty((0, 8), dtype=np.int32), queries, masses, 2)()
+        sums = engine.add_sites(queries, masses, 2)()
         found = engine.read_sites(2)
         products = [np.einsum("ci,pci,pci->p", masses[0], values.cla, values.times(m, three)) for m in (1, 3)]
         lnl = np.log(products[0]) - three_at - cla_at + (three_at - cla_at)
@@ -121,7 +121,8 @@ def test_what_would_underflow_keeps_its_scale(kind):
         engine.note_scales(np.array([[Step.LARGEST, 0, 2, -1]], dtype=np.int32))
         np.testing.assert_allclose(engine.read_logs(0), [0, *expected], rtol=1e-13)
         masses = rng.random((1, 4, 4))
-        engine.add_sites(prog.propagate(3, 2, 0), np.array([[1, 3, -1, -1, -1, -1]], dtype=np.int32), masses, 1)
+        engine.make(prog.propagate(3, 2, 0))
+        engine.add_sites(np.array([[1, 3, -1, -1, -1, -1]], dtype=np.int32), masses, 1)
         found = engine.read_sites(1)[0]
         products = np.einsum("ci,pci,pci->p", masses[0], one, values.times(0, two))
         expected = np.log(products[1:]) - 2400 * np.log(2)

@@ -170,15 +170,16 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
     # --- what the device makes ------------------------------------------------------------------------------
 
     def make(self, program: IntArray, steps: IntArray | None = None) -> None:
-        self._check_slots(program)
-        self.counters.count("partials", program)
         with self._driver_errors():
             if steps is not None:
                 self._arrays.send("steps", steps, {"n_steps": len(steps)})
             if self._codes_are_stale:
                 self._arrays.keep("tips", self._codes, {})
                 self._codes_are_stale = False
-            self._launch(Request(program), np.zeros((1, self.n_matrices)))
+            if len(program):
+                self._check_slots(program)
+                self.counters.count("partials", program)
+                self._launch(Request(program), np.zeros((1, self.n_matrices)))
         if steps is not None:
             self.note_scales(steps)
 
@@ -192,11 +193,8 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
     def read_logs(self, row: int) -> FloatArray:
         return self._read("logs", row, 1)[0]
 
-    def add_sites(self, program: IntArray, queries: IntArray, masses: FloatArray, n_products: int) -> Pending:
+    def add_sites(self, queries: IntArray, masses: FloatArray, n_products: int) -> Pending:
         numbers = {"n_products": n_products, "n_values": n_products, "n_site_rows": ORDERS}
-        self._arrays.send("queries", queries, {"n_queries": len(queries)})
-        if len(program):
-            self.make(program)
         with self._driver_errors():
             self._arrays.reserve("site_rows", numbers)
             self._ask_queries(queries, masses, numbers)
