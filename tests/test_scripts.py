@@ -61,7 +61,7 @@ SMALL = {
     "simulate_dated.py": "--out OUT/s",
     "size.py": "",
     "time_gradients.py": "--taxa 8 --states 4",
-    "try_drivers.py": "--case intel-skl --case rusticl",
+    "try_drivers.py": "--case intel-skl --case rusticl --case pocl",
     "try_alignments.py": "data/treebase --output OUT/o.json",
     "verify_reference.py": "SHARED/data SHARED/reference --set primates --device numpy",
 }

@@ -3,10 +3,10 @@
     python scripts/checks/try_drivers.py [--output FILE] [--case NAME ...]
 
 Debian's ``intel-opencl-icd`` can be told to simulate a GPU, which compiles everything and computes nothing
-(``SetCommandStreamReceiver=1``). ``mesa-opencl-icd`` has rusticl, which runs on the CPU. On each the script runs
-`plltool devices`, and evaluates a tree with `--device auto` and with the device by its index, twice, so that the second
-run finds the outcome of the device's test; and in single precision, in which rusticl computes. Other programs of this
-machine are not told of the drivers.
+(``SetCommandStreamReceiver=1``). ``mesa-opencl-icd`` has rusticl, and ``libpocl2`` has PoCL 3.1, which run on the CPU.
+On each the script runs `plltool devices`, and evaluates a tree with `--device auto` and with the device by its index,
+twice, so that the second run finds the outcome of the device's test; and in single precision, in which rusticl
+computes. Other programs of this machine are not told of the drivers.
 
 A case whose library is missing is skipped. The exit status is 1 if a command crashes, hangs, prints a traceback, or if
 `auto`, or single precision on rusticl, does not end with the same log-likelihood as numpy in double precision.
@@ -31,7 +31,7 @@ CASES = {  # the library, and the variables that make it show a device
         {"NEOReadDebugKeys": "1", "SetCommandStreamReceiver": "1", "ProductFamilyOverride": family},
     )
     for family in ("skl", "tgllp", "dg2", "pvc")
-} | {"rusticl": (RUSTICL, {"RUSTICL_ENABLE": "llvmpipe"})}
+} | {"rusticl": (RUSTICL, {"RUSTICL_ENABLE": "llvmpipe"}), "pocl": (LIBRARIES / "libpocl.so.2", {})}
 LIMIT = 200  # seconds, more on a busy machine; a device's test takes 60 at most, and likewise more
 SEARCH = ["search", str(DATA), "--model", "JC", "--effort", "fast", "--device", "numpy", "--prefix", "n"]
 EVALUATE = ["evaluate", str(DATA), "--tree", "tree.nwk", "--model", "JC", "--fixed", "--redo", "--prefix"]
