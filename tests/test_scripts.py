@@ -144,7 +144,7 @@ def test_the_experiments_with_parts_of_searches(monkeypatch):
     machine = experiments.Machine("opencl", 1, 1)
     found = {name: list(experiments.run_experiment(name, machine)) for name in ("functions", "older", "gradients")}
     spent = {(row["vw"], row["item"]): row["seconds"] for row in found["functions"]}
-    for vw in (2, 4):
+    for vw in (2, 4, 32, 64):
         whole = spent.pop((vw, "search"))
         assert whole == pytest.approx(sum(value for (own, _), value in spent.items() if own == vw), abs=1e-9)
     assert [row["item"] for row in found["older"]] == ["older", "vw 2", "vw 4"]

@@ -47,11 +47,10 @@ def keep_opcodes(request: Request, opcodes: Sequence[int]) -> Request:
 def seconds_of(engine: OpenCLEngine, launches: Sequence[Launched], opcodes: Sequence[int]) -> float:
     """For what a search launched, with these instructions alone; the CLAs of newview become what they were then.
 
-    Processor seconds on a CPU, with one thread those of the device and of the launches. Where nothing is left of a
+    Processor seconds, with one thread those of the device and of the launches. Where nothing is left of a
     program, or not all of one for several models, whose tracks are given, only P matrices are made.
     """
-    clock = time.perf_counter if engine.layout.lane_per_item else time.process_time
-    began = clock()
+    began = time.process_time()
     for own in launches:
         request, more = keep_opcodes(own.request, opcodes), [given for given in own.more if given is not None]
         if (more and len(request.program) < len(own.request.program)) or not len(request.program):
@@ -59,7 +58,7 @@ def seconds_of(engine: OpenCLEngine, launches: Sequence[Launched], opcodes: Sequ
         engine._use_models(own.models)
         engine._launch(request, own.lengths, *more, **own.named)
         engine._arrays.finish()
-    return clock() - began
+    return time.process_time() - began
 
 
 @contextmanager

@@ -9,8 +9,8 @@ Experiments; sizes, widths, states, columns and taxa are runs of `plltool bench`
 - widths: the same sizes with 2, 4 and 8 patterns side by side; for devices of the CPU
 - older: newview of the same sizes in the layout of RAxML-Light, the states of a pattern side by side (the same, figure
   1), and in plltool's; for one core of a CPU, processor seconds, the least of all repetitions in turn
-- functions: what searches spend on each kind of instruction, with 2, 4 and 8 patterns side by side; for devices of the
-  CPU, processor seconds (the same, figure 4)
+- functions: what searches spend on each kind of instruction, with 2, 4 and 8 patterns side by side, and in the shape of
+  a GPU with 32 and 64; for devices of the CPU, processor seconds (the same, figure 4)
 - gradients: CLAs towards the root, those away from it, and the slopes in all branch lengths, for three data sets of
   nucleotides and codons (Gangavarapu et al. 2024, table 1), and 1 to 1,024 patterns of codons (figure 4)
 - states: 64 taxa, 1,000 patterns of 4, 20, 61 and 122 states, in double and single precision (Ayres et al. 2012,
@@ -200,7 +200,7 @@ def run_functions(machine: Machine, most: int | None) -> Iterator[dict[str, Any]
     """The rows of the experiment with kinds of instructions; the rest is what a whole search takes besides."""
     for n_patterns in FUNCTION_SIZES[:most]:
         alignment = distinct_columns(15, n_patterns)
-        for vw in WIDTHS:
+        for vw in (*WIDTHS, 32, 64):
 
             def search(vw: int = vw, alignment: dict[str, str] = alignment) -> float:
                 began, hardware = process_time(), {"device": machine.device, "threads": 1, "vw": vw, "workers": 1}
