@@ -119,7 +119,7 @@ INLINE void make_place(const Walker *w, int place)
         for (int item = 0; item < N_COMPONENTS * SHARES; item++) {
             const int c = item / SHARES, set = w->n_sets > 1 ? part : 0;
             make_branches(w->eigen + ((size_t)part * N_COMPONENTS + c) * EIGEN_VALUES, w->lengths + set * n_places + place,
-                w->at_tips + place, 0, c, item % SHARES * ITEM_COLUMNS, w->matrices + ((size_t)part * n_places + place) * BRANCH_VALUES, 0, 0, 0, 0, 0, 0);
+                w->at_tips + place, 0, c, item % SHARES * ITEM_COLUMNS, w->matrices + ((size_t)part * n_places + place) * BRANCH_VALUES, 0, 0, 0, 0, 0, 0, 0);
         }
 }
 
