@@ -18,7 +18,8 @@
  * Work: a work-item takes a (pset, BRANCH_WIDTH branches, component, share of the columns), or several if there are fewer items;
  * it computes in double whatever REAL is. With few states there is one share; with many, a share is ITEM_COLUMNS columns and their row sums
  * (many_states.h), so that exponentials are computed once for several columns. With many states on a GPU a work-group takes what is
- * an item elsewhere: its work-items make exponentials, which go to local memory, and then rows, as in Suchard & Rambaut 2009, figure 1.
+ * an item elsewhere: its work-items make exponentials, which go to local memory, and then rows. Suchard & Rambaut 2009, figure 1,
+ * share the diagonals so, and tiles of U and U^-1 besides, which are left to caches here.
  * Arrays: eigen double [pset][component][ eigenvalue * rate: N_STATES | U as [k][i] | U^-1 as [k][j] ],
  * lengths double [pset][branch]; outputs as in traverse.cl. Types and order: plltool/engine/contract.py.
  * Twin: plltool/engine/branch_tables.py, which makes them for devices without double precision. Test: tests/engine/test_pmatrices.py.
