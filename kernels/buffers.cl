@@ -12,7 +12,8 @@
  *                      of the query
  *
  * Work: in the first two, a work-item for each matrix, component and row or order. In the others a work-group has VW work-items, each
- * of which owns a lane, and takes group_blocks blocks; in `add_sites` for one answer. In `add_products` a work-item takes a group and i.
+ * of which owns a lane, and takes group_blocks blocks; in `add_sites` for one answer. In `note_scales` a CPU has one, which owns blocks
+ * as vectors. In `add_products` a work-item takes a group and i.
  * Sums are double whatever REAL is. A component whose products are all 0 is left out when the largest count is chosen.
  * Arrays: clas, scales, tips, weights as in traverse.cl; made, slopes, matrices as in pmatrices.cl; masses [query][component][state];
  * logs, site_rows [row][lane]; partial [group][value]. Words of steps and queries: contract.py.
@@ -75,32 +76,33 @@ static inline size_t find_block(size_t block, int slot, int tile_blocks, ulong t
     return block / tile_blocks * tile_stride + slot * slot_stride + block % tile_blocks;
 }
 
-/* A row of logs in a lane; 0 for row -1. */
-static inline double log_at(const __global double *logs, int row, ulong n_lanes, size_t lane)
+/* A row of logs in a block or a lane; 0 for row -1. */
+static inline WIDEV load_logs(const __global double *logs, int row, ulong n_lanes, size_t block)
 {
-    return row < 0 ? 0.0 : logs[row * n_lanes + lane];
+    return row < 0 ? (WIDEV)(0) : *((const __global WIDEV *)(logs + row * n_lanes) + block * STRIDE + LANE);
 }
 
-/* log of the largest entry of a lane of a CLA's block; -INFINITY if there is none above 0. */
-static inline double find_largest(const __global REAL *x, const __global int *scale)
+/* The largest entry of a block or a lane of a CLA, and its count; 0 if there is none above 0. */
+static inline REALV find_largest(const __global REALV *x, const __global INTV *scale, INTV *count)
 {
-    REAL largest = 0;
-    int count = 0;
+    REALV largest = 0;
+    *count = 0;
     for (int c = 0; c < N_COMPONENTS; c++) {
-        REAL entry = 0;
+        REALV entry = 0;
         for (int i = 0; i < N_STATES; i++) {
-            const REAL value = x[(c * N_STATES + i) * VW];
+            const REALV value = x[(c * N_STATES + i) * STRIDE];
             entry = value > entry ? value : entry;
         }
-        const int own = scale[c * VW];
-        if (entry > 0 && (largest == 0 || (own == count ? entry : ldexp(entry, max(own - count, -2000))) > largest)) {
-            largest = entry;
-            count = own;
-        }
+        const INTV own = scale[c * STRIDE];
+        const BITSV shift = CONVERT(BITS, clamp(own - *count, -EXPONENT_BIAS, EXPONENT_BIAS));
+        const BITSV is_more = entry > 0 && (largest == 0 || entry * power_of_two(shift) > largest);
+        largest = is_more ? entry : largest;
+        *count = CONVERT(int, is_more) ? own : *count;
     }
-    return largest > 0 ? log((double)largest) + count * LOG_2 : -INFINITY;
+    return largest;
 }
 
+__attribute__((vec_type_hint(WIDEV)))     /* see traverse.cl */
 __kernel void note_scales(
     const __global REAL *clas,
     const __global int *scales,
@@ -113,23 +115,29 @@ __kernel void note_scales(
     const ulong tile_stride,
     const ulong slot_stride)
 {
-    const size_t own = get_local_id(0), first = get_group_id(0) * group_blocks;
-    for (size_t block = first; block < min((ulong)(first + group_blocks), n_lanes / VW); block++) {
-        const size_t lane = block * VW + own;
+    const size_t first = get_group_id(0) * group_blocks;
+    for (size_t block = first; block < min((ulong)(first + group_blocks), n_lanes / VW); block++)
         for (int step = 0; step < n_steps; step++) {
             const __global int *word = steps + step * STEP_WORDS;
             const int kind = word[STEP_KIND], a = word[STEP_A];
-            const double b = log_at(logs, word[STEP_B], n_lanes, lane);
-            double value;
+            const WIDEV b = load_logs(logs, word[STEP_B], n_lanes, block);
+            WIDEV value;
             if (kind == LARGEST) {
                 const size_t at = find_block(block, a, tile_blocks, tile_stride, slot_stride);
-                value = find_largest(clas + at * N_COMPONENTS * N_STATES * VW + own, scales + at * N_COMPONENTS * VW + own);
-                value = isfinite(value) ? value - b : 0.0;
+                INTV count;
+                const WIDEV x = CONVERT(WIDE, find_largest((const __global REALV *)clas + at * BLOCK_REALS * STRIDE + LANE,
+                    (const __global INTV *)scales + at * N_COMPONENTS * STRIDE + LANE, &count));
+                value = x > 0 && x < (WIDE)INFINITY ? log_of(x) + CONVERT(WIDE, count) * LOG_2 - b : (WIDEV)(0);
             } else
-                value = kind == ADD ? log_at(logs, a, n_lanes, lane) + b : log_at(logs, a, n_lanes, lane) - b;
-            logs[word[STEP_TO] * n_lanes + lane] = value;
+                value = load_logs(logs, a, n_lanes, block) + (kind == ADD ? b : -b);
+            *((__global WIDEV *)(logs + word[STEP_TO] * n_lanes) + block * STRIDE + LANE) = value;
         }
-    }
+}
+
+/* A row of logs in a lane; 0 for row -1. */
+static inline double log_at(const __global double *logs, int row, ulong n_lanes, size_t lane)
+{
+    return row < 0 ? 0.0 : logs[row * n_lanes + lane];
 }
 
 /* An operand of a query in a lane: a slot, the tip ~operand, or 1 everywhere. */

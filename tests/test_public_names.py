@@ -64,6 +64,7 @@ CALLS = {
     "bootstrap": lambda at: plltool.bootstrap(ROWS, "JC", replicates=2, workers=1, **NUMPY),
     "bootstrap_convergence": lambda at: plltool.bootstrap_convergence([TREE] * 50),
     "check": lambda at: plltool.check(ROWS, "JC", **NUMPY),
+    "collapse_newick": lambda at: plltool.collapse_newick(TREE, 0.0),
     "compare": lambda at: plltool.compare(ROWS, CPU, CPU, model="JC"),
     "compare_folder": lambda at: list(plltool.compare_folder(at, CPU, CPU, model="JC")),
     "compare_likelihoods": lambda at: plltool.compare_likelihoods(ROWS, TREE, {"a": CPU, "b": CPU}, model="JC"),

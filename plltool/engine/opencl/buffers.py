@@ -188,7 +188,8 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
         with self._driver_errors():
             self._arrays.send("steps", steps, numbers)
             self._arrays.post()
-            self._run("note_scales", (self.n_groups * self.layout.vw,), (self.layout.vw,), numbers)
+            items = self.layout.vw if self.layout.lane_per_item else 1
+            self._run("note_scales", (self.n_groups * items,), (items,), numbers)
 
     def read_logs(self, row: int) -> FloatArray:
         return self._read("logs", row, 1)[0]
