@@ -2,8 +2,8 @@
 """Try MPI runs over two hosts: network namespaces of this machine, which nothing but a link of their own joins.
 
 Needs root, the command ip, and the extra mpi. It compares the results over two hosts with those of one, to the byte,
-and counts what goes over the link. Then, during a search, it cuts the link, and lets one host die: the run must end
-with one line that says so, and go on with one rank less, to the end that it has undisturbed.
+and counts what goes over the link by round. Then, during a search, it cuts the link, and lets one host die: the run
+must end with one line that says so, and go on with one rank less, to the end that it has undisturbed.
 """
 
 import argparse
@@ -137,7 +137,12 @@ class Runs:
 def compare(runs: Runs, data: str, name: str, *extra: str, ranks: int) -> None:
     """The same search over two hosts and on this machine."""
     before, began = bytes_sent(), time.monotonic()
-    runs.finish(runs.start("search", data, *SETTINGS, *extra, "--prefix", "two", ranks=ranks))
+    process = runs.start("search", data, *SETTINGS, *extra, "--prefix", "two", ranks=ranks)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if " lnL " in line:
+            print(f"{bytes_sent() - before:9d} bytes {line.rstrip()}")
+    runs.finish(process)
     seconds, sent = time.monotonic() - began, bytes_sent() - before
     runs.on_one_host("search", data, *SETTINGS, *extra, "--prefix", "one", ranks=ranks)
     trees = [(runs.folder / f"{prefix}.best.nwk").read_bytes() for prefix in ("one", "two")]
