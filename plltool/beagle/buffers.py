@@ -410,6 +410,8 @@ class Buffers:
         self._add(Step.SUBTRACT, scale_indices, cumulative_scale_index, partition)
 
     def _add(self, kind: int, scale_indices: ArrayLike, total: int, partition: int | None) -> None:
+        if self._ignores_scales:  # then clients name buffers of partials
+            return
         indices, to = self._indices("scale buffer", scale_indices).tolist(), self._index("scale buffer", total)
         for block in self._blocks(partition):
             block.add_scales(kind, indices, to)
