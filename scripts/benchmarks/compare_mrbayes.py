@@ -146,11 +146,16 @@ def mean_shares(runs: list[TreeSet], n: int) -> dict[int, float]:
     return found
 
 
+def read_topologies(path: Path, names: Sequence[str]) -> tuple[TreeSet, np.ndarray]:
+    """The topologies of a table of MrBayes, and their probabilities."""
+    weights = np.array(re.findall(r"\[&W ([\d.]+)\]", gzip.decompress(path.read_bytes()).decode()), dtype=float)
+    return read_tree_set([path], names), weights / weights.sum()
+
+
 def read_reference(path: Path, names: Sequence[str]) -> dict[int, float]:
     """The shares of splits in a table of topologies with their probabilities."""
-    trees = read_tree_set([path], names)
-    weights = np.array(re.findall(r"\[&W ([\d.]+)\]", gzip.decompress(path.read_bytes()).decode()), dtype=float)
-    shares = np.bincount(trees.members, np.repeat(weights, np.diff(trees.starts)), len(trees.splits)) / weights.sum()
+    trees, weights = read_topologies(path, names)
+    shares = np.bincount(trees.members, np.repeat(weights, np.diff(trees.starts)), len(trees.splits))
     return dict(zip(trees.splits, shares.tolist(), strict=True))
 
 
