@@ -1,5 +1,6 @@
 """Every script runs, and the mutants of `scripts/checks/mutants.toml` are those of the code as it is."""
 
+import json
 import os
 import re
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import experiments
 import mutate
+import numpy as np
 import pytest
 import size
 
@@ -81,6 +83,7 @@ OTHERWISE = {
     "compare_replicates.py": "needs IQ-TREE 2",
     "compare_rivals.py": "needs IQ-TREE 2 and RAxML",
     "compare_site_rates.py": "its smallest set takes minutes",
+    "exact_topologies.py": "see test_exact_topologies",
     "experiment_parts.py": "a part of experiments.py",
     "experiments.py": "see test_the_experiment_with_chains",
     "fill_tables.py": "writes pages of the documentation, which tests/docs compares",
@@ -150,6 +153,25 @@ def test_the_experiments_with_parts_of_searches(monkeypatch):
     assert [row["item"] for row in found["older"]] == ["older", "vw 2", "vw 4"]
     assert [row["item"] for row in found["gradients"]] == ["post-order", "pre-order", "gradient"]
     assert all(row["seconds"] > 0 for row in found["older"])
+
+
+@pytest.mark.slow
+def test_exact_topologies(tmp_path):
+    """Those of few sites, of which several have a say, within 5 standard errors of what is sampled."""
+    rows = [row.split() for row in (ROOT / DATA).read_text(encoding="utf-8").splitlines()[1:7]]
+    (tmp_path / "a.fasta").write_text("".join(f">{name}\n{row[:80]}\n" for name, row in rows))
+    settings = ("--model", "JC", "--prior-lengths", "exponential(10)", "--generations", "4000", "--seed", "1")
+    plain = ("--chains", "1", "--no-report", "--device", "numpy", "--prefix", "s")
+    sampling = [sys.executable, "-m", "plltool", "sample", "a.fasta", *settings, *plain]
+    script = [sys.executable, PATHS["exact_topologies.py"], "a.fasta", "s.run1.t", "s.run2.t"]
+    checking = [*script, "--topologies", "3", "--draws", "2000", "--output", "o.json"]
+    for command in (sampling, checking):
+        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    found = json.loads((tmp_path / "o.json").read_text())
+    assert max(found["exact"]) < 0.99
+    errors = np.hypot(found["exact_error"], found["sampled_error"])
+    assert (np.abs(np.subtract(found["exact"], found["sampled"])) < 5 * errors).all()
+    assert min(found["share_of_draws_that_count"]) > 0.05
 
 
 def test_every_script_has_a_smallest_case_or_a_reason():
