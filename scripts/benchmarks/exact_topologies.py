@@ -26,25 +26,14 @@ from scipy.special import gammaln, logsumexp
 import plltool
 from plltool.analyses.sampling.samples import split_deviation
 from plltool.constants import DEFAULT_BURNIN
-from plltool.io.tree_files import read_tree_set
-from plltool.tree.splits import branch_splits, everyone, nest
+from plltool.io.tree_files import read_tree_set, write_splits
+from plltool.tree.splits import branch_splits, everyone
 
 RATE = 10.0  # of the prior of a branch length
 FREEDOM = 80.0  # degrees of freedom of the t distribution
 BATCHES = 50
 
 Topology = frozenset[int]  # of the splits of the internal branches
-
-
-def write_topology(splits: Topology, names: tuple[str, ...]) -> str:
-    """The topology as Newick text."""
-    within = nest([everyone(len(names)), *splits, *(1 << taxon for taxon in range(len(names)))])
-
-    def write(taxa: int) -> str:
-        below = within[taxa]
-        return f"({','.join(map(write, below))})" if below else names[taxa.bit_length() - 1]
-
-    return f"{write(everyone(len(names)))};"
 
 
 def draw_marginal(held: plltool.Likelihood, samples: np.ndarray, n: int, seed: int) -> tuple[float, float]:
@@ -103,8 +92,11 @@ def main() -> None:
     tips = {1 << taxon: taxon for taxon in range(1, len(names))} | {everyone(len(names)) - 1: 0}
     marginals, counting = np.empty(len(often)), np.empty(len(often))
     for k, kind in enumerate(often.tolist()):
-        held = plltool.Likelihood(options.alignment, write_topology(topologies[k], names), "JC", threads=1)
-        own, places = kinds == kind, {trees.splits[split]: place for place, split in enumerate(members[kind].tolist())}
+        inner_splits = [trees.splits[split] for split in members[kind].tolist()]
+        no_lengths = [np.nan] * len(names)
+        newick = write_splits(names, inner_splits, no_lengths[3:], [""] * len(inner_splits), no_lengths)
+        held = plltool.Likelihood(options.alignment, newick, "JC", threads=1)
+        own, places = kinds == kind, {split: place for place, split in enumerate(inner_splits)}
         inner, pendant = trees.lengths.reshape(trees.n_trees, -1)[own], trees.pendants[own]
         splits = branch_splits(held.tree, names)
         columns = [pendant[:, tips[split]] if split in tips else inner[:, places[split]] for split in splits]
