@@ -9,6 +9,7 @@ from .analyses.concordance.genes import Gene as Gene
 from .analyses.concordance.genes import GenesResult as GenesResult
 from .analyses.concordance.genes import genes as genes
 from .analyses.dating.analysis import DateResult as DateResult
+from .analyses.dating.analysis import check_dates as check_dates
 from .analyses.dating.analysis import date as date
 from .analyses.machine.bench.run import Benchmark as Benchmark
 from .analyses.machine.bench.run import bench as bench

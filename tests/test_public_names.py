@@ -72,6 +72,7 @@ CALLS = {
     "compare_records": lambda at: plltool.compare_records(at / "x.json", at / "x.json"),
     "concordance": lambda at: plltool.concordance(TREE, [TREE]),
     "consensus": lambda at: plltool.consensus(at / "two.nwk"),
+    "check_dates": lambda at: plltool.check_dates(YEARS, list(ROWS)),
     "date": lambda at: plltool.date(ROWS, TREE, YEARS, "JC", clock_rate=0.05, **NUMPY),
     "devices": lambda at: plltool.devices(),
     "every_hardware": lambda at: plltool.every_hardware(),

@@ -98,6 +98,8 @@ def _infer_tree(given: Given, session: Session) -> None:
     keeps = given.has("fixed_tree", "tree_stays") or (has_tree and ends)
     settings = {} if keeps else _read_search(given, task)
     dates = _read_dates(task) if "dates" in asked else {}
+    if dates:
+        session.say(*(f"WARNING: {told}" for told in plltool.check_dates(dates, task.data.names)[1]))
     if by_site and (not keeps or given.has("fixed_lengths") or task.choice):
         raise UsageError("-fs, -ft: expected -m and a tree whose topology stays (-te), without -blfix")
     if "ml_rates" in asked and task.parts:
@@ -111,8 +113,12 @@ def _infer_tree(given: Given, session: Session) -> None:
         session.write("iqtree", texts.report_choice(choice))
         return
     if keeps:
+        if kind := START_KINDS.get(tree.upper()):
+            [tree] = plltool.start_trees(task.data, kind, seed=task.seed)  # resolved, as Newick
         model, only = task.model, "parameters" if holds else None
-        resolves = kinds or asked & {"ancestral", "dates"} or not plltool.is_reversible(model)  # as these need it
+        resolves = (
+            kind or kinds or asked & {"ancestral", "dates"} or not plltool.is_reversible(model)
+        )  # as these need it
         start = task.trees(tree)[0] if resolves else plltool.read_tree(tree, task.data.names, multifurcations=True)
         sites: Any = given.text("site_frequencies") or None
         if guide := given.text("guide_tree"):  # -ft: the posterior means on this tree, which are written

@@ -483,6 +483,16 @@ def test_a_file_with_rates_and_frequencies(fit, folder):
     assert read_report(folder / "r.iqtree")[1] == pytest.approx(-5923.594, abs=PRECISION)
 
 
+def test_the_parsimony_tree_may_stay(call, folder):
+    """Long branches to A and C: 6 columns group them, 5 say AB|CD. IQ-TREE 2.0.7: lnL -293.64, -287.48 by a search."""
+    columns = ["AAAA"] * 20 + ["CAAA"] * 20 + ["AACA"] * 20 + ["ACAA", "AAAC"] + ["CACA"] * 6 + ["CCAA"] * 5
+    rows = ["".join(cells) for cells in zip(*columns, strict=True)]
+    (folder / "z.fasta").write_text(plltool.format_fasta("ABCD", rows))
+    call("iqtree -s z.fasta -m JC -te PARS --prefix z -quiet", 0)
+    assert read_report(folder / "z.iqtree")[1] == pytest.approx(-293.642, abs=PRECISION)
+    call("iqtree -s z.fasta -m JC -te missing.nwk --prefix m -quiet", 1, "missing.nwk: cannot read the file")
+
+
 def test_parts_of_an_alignment_that_get_trees_of_their_own(folder):
     """-m stands in place of a kind of data alone."""
     (folder / "p.part").write_text("DNA, one = 1-50\nTN{1,2}, two = 51, 53-.\\2\n")
@@ -519,6 +529,13 @@ def test_dates_are_read_before_the_search(call, folder):
     _, out, _ = call("iqtree -s a.fasta -m JC --date missing.txt", 1, "missing.txt: cannot read the file")
     assert "lnL" not in out
     pytest.importorskip("treetime", reason="TreeTime is not installed: pip install plltool[dating]")
+    (folder / "few.txt").write_text("A 1990\nC 1995\nf 2005\n")
+    why = "taxa with a date: found 2, expected at least 3; dates: no date is given for 'B', 'D'"
+    _, out, _ = call("iqtree -s a.fasta -m JC --date few.txt", 1, why)
+    assert "lnL" not in out
+    (folder / "odd.txt").write_text("A 1990\nC 1995\nF 2005-13-01\n")
+    _, out, _ = call("iqtree -s a.fasta -m JC --date odd.txt", 1, "'F': found '2005-13-01' as a date")
+    assert "lnL" not in out
     (folder / "d.txt").write_text("A 1990\nC 1995\nF 2005\n")
     call("iqtree -s a.fasta -m JC -te true.nwk --date d.txt --date-tip 2010 --prefix r", 0)
     found = dict(re.findall(r'(\w+)\[&[^]]*?date=(?:"?)([\d.]+)', (folder / "r.timetree.nex").read_text()))

@@ -15,7 +15,7 @@ from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED
 from plltool.errors import InputError, check_least
 from plltool.io.files import tabbed
 from plltool.io.newick_writer import write_nexus, write_nodes
-from plltool.io.table_reader import DatesLike, match_dates
+from plltool.io.table_reader import DatesLike, SampleDate, match_dates
 from plltool.progress import announce
 from plltool.reports.blocks import Row
 from plltool.reports.tree_blocks import MarkedTree
@@ -127,6 +127,23 @@ class DateResult(Result):
         }
 
 
+def check_dates(
+    dates: DatesLike, names: Sequence[str], name_column: str | None = None, date_column: str | None = None
+) -> tuple[dict[str, SampleDate | None], list[str]]:
+    """What `date` finds before it begins: the first and last year of each taxon, None if unknown, and warnings.
+
+    `names` are those of the taxa; the rest, and errors, are as for `date`.
+    """
+    if find_spec("treetime") is None:
+        raise InputError("dates of a tree need TreeTime: pip install 'plltool[dating]'")
+    known, _, _, unused = match_dates(dates, name_column, date_column, names)
+    n_dated = sum(own is not None for own in known.values())
+    if n_dated < treetime.LEAST_DATED:
+        found = f"taxa with a date: found {n_dated}, expected at least {treetime.LEAST_DATED}"
+        raise InputError("; ".join([found, *unused]))
+    return known, unused
+
+
 @takes_keywords(EvaluationSettings)
 def date(
     alignment: AlignmentLike,
@@ -174,10 +191,8 @@ def date(
     """
     chosen = treetime.ClockSettings(root, clock_rate, clock_error, coalescent, relaxed, lengths)
     check_least("seed", seed, 0)
-    if find_spec("treetime") is None:
-        raise InputError("dates of a tree need TreeTime: pip install 'plltool[dating]'")
     data, models = resolve_inputs(alignment, model, settings.get("brlen", DEFAULT_LINKAGE))
-    known, _, _, unused = match_dates(dates, name_column, date_column, data.names)
+    known, unused = check_dates(dates, data.names, name_column, date_column)
 
     def ask(likelihood: Likelihood) -> dict[str, Any]:
         shown = mean_tree(likelihood.tree, np.array([part.n_sites for part in likelihood.data.parts]))

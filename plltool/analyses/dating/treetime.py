@@ -159,15 +159,14 @@ def date_tree(
     """Date a tree, whose lengths are in substitutions per site, and whose root is kept if it has one.
 
     `dates` are those of all taxa, None where one is unknown; `sites` are the sequences in their order, or None to use
-    lengths alone. Raises InputError if too few taxa have dates, TreeTime cannot use the sequences that
-    ``settings.lengths`` needs, or it finds no clock.
+    lengths alone. Raises InputError if TreeTime cannot use the sequences that ``settings.lengths`` needs, or finds no
+    clock.
     """
     if settings.lengths == INPUT:
         sites = None
     elif settings.lengths != AUTO and sites is None:
         expected = "DNA or proteins in one partition under one matrix, without rates across sites"
         raise InputError(f"lengths: found {settings.lengths!r}, expected {INPUT!r}, or {expected}")
-    check_least("taxa with a date", sum(date is not None for date in dates.values()), LEAST_DATED)
     names = {name: f"t{number}" for number, name in enumerate(dates)}  # TreeTime sees no marks or numbers in names
     years = {names[name]: date.first if date.first == date.last else list(date) for name, date in dates.items() if date}
     nowhere = io.StringIO()  # for what TreeTime prints
