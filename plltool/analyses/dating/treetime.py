@@ -18,7 +18,7 @@ from scipy.special import ndtri
 from plltool.alignment.states import DNA, PROTEIN
 from plltool.arrays import FloatArray
 from plltool.constants import DATE_COALESCENTS, DATE_LENGTHS, DATE_ROOTS, NO_NODE, NODE
-from plltool.errors import InputError, check_kind, check_least, check_one_of
+from plltool.errors import InputError, check_kind, check_one_of
 from plltool.io.alignment_formats import format_fasta
 from plltool.io.newick_writer import write_nodes
 from plltool.io.table_reader import SampleDate
