@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 ACCEPTED_TREES = "a file, Newick text, a plltool Tree, or a tree of dendropy, Biopython (Bio.Phylo), ete or scikit-bio"
 ACCEPTED_ALIGNMENTS = (
     "a file, a mapping of names to sequences, (name, sequence) pairs, (names, 2-D array of characters), a pandas Series"
-    " or DataFrame with names as index, or an alignment of Biopython, dendropy or scikit-bio"
+    " or DataFrame with names as index, a table of names and sequences (pandas or polars), or an alignment of"
+    " Biopython, dendropy or scikit-bio"
 )
 TreeObject: TypeAlias = Any  # see `nodes_from_object`
 AlignmentObject: TypeAlias = Any  # see `alignment_from_object`
@@ -116,7 +117,8 @@ def alignment_from_object(given: AlignmentObject, least: int = MIN_TAXA) -> Sequ
     - a mapping of names to sequences,
     - a sequence of pairs (name, sequence),
     - a pair (names, array), the array (n_taxa, n_sites) of characters,
-    - a pandas Series of sequences, or DataFrame of characters, whose index holds the names,
+    - a pandas Series of sequences, or DataFrame of sequences or of characters, whose index holds the names,
+    - a table as in `split_table`,
     - a Biopython MultipleSeqAlignment, Alignment, or list of SeqRecord, whose ids are the names,
     - a dendropy DnaCharacterMatrix or ProteinCharacterMatrix,
     - a scikit-bio TabularMSA, or list of its sequences, whose metadata have the names as id.
@@ -136,8 +138,23 @@ def alignment_from_object(given: AlignmentObject, least: int = MIN_TAXA) -> Sequ
     return Sequences(tuple(map(str, names)), rows, source, detect_states(rows), least=least)
 
 
+def split_table(given: Any) -> tuple[list[Any], list[Any]] | None:
+    """Names and values of a DataFrame of pandas or polars: two columns, or one whose index has names; None if neither.
+
+    Of pandas, two columns beside an index of texts are none: that has the names.
+    """
+    columns = list(given.columns) if hasattr(given, "to_numpy") and hasattr(given, "columns") else []
+    index = list(given.index) if hasattr(given, "iloc") else []
+    if len(columns) != 2 - any(isinstance(name, str) for name in index):
+        return None
+    *names, values = (list(given[column]) for column in columns)
+    return names[0] if names else index, values
+
+
 def _split_alignment(given: AlignmentObject) -> tuple[list[Any], list[Any]]:
     """Names and sequences of as many taxa; InputError for what is not accepted."""
+    if table := split_table(given):
+        return table
     if isinstance(given, Mapping):
         return list(given), list(given.values())
     if hasattr(given, "index") and hasattr(given, "to_numpy"):  # pandas

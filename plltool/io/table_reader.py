@@ -19,6 +19,7 @@ from plltool.alignment.spaces import NAMED
 from plltool.alignment.states import EITHER, UNKNOWN_CELL
 from plltool.arrays import FloatArray
 from plltool.errors import InputError, check_kind, count, errors_at, list_names, show_name
+from plltool.io.bridge import split_table
 from plltool.io.files import FileName, read_text, source_name
 
 MAX_CELLS = 256  # different ones: a byte stands for each of them
@@ -276,7 +277,7 @@ def site_rows(**columns: FloatArray | None) -> list[dict[str, Any]]:
 
 
 DateLike: TypeAlias = float | str | datetime.date | tuple[float, float] | None
-DatesLike: TypeAlias = Any  # a file, a mapping of names to `DateLike`, or a pandas Series of them
+DatesLike: TypeAlias = Any  # a file, a mapping of names to `DateLike`, or a Series or a table of pandas or polars
 
 
 def match_dates(
@@ -286,6 +287,12 @@ def match_dates(
 
     name_column, date_column : of a file, see `plltool.io.table_reader.read_dates`
     """
+    if hasattr(given, "columns"):
+        if (table := split_table(given)) is None:
+            raise InputError(
+                f"dates: found a table of {list_names(map(str, given.columns))}, expected two columns: names, dates"
+            )
+        given = dict(zip(*table, strict=True))
     given = given.to_dict() if hasattr(given, "to_dict") else given
     if isinstance(given, Mapping):
         source, found = "dates", {name: _as_date(name, date) for name, date in given.items()}

@@ -167,11 +167,14 @@ def test_records_hold_numbers_of_numpy():
 def test_dates_of_pandas_and_of_the_calendar():
     """The middle of a day: 31 + 14 - 1/2 days after the year begins, of 365."""
     days = {"Homo_s": datetime.date(2001, 2, 14), "Pan_t": pandas.Timestamp("2003-02-14 12:00"), "Mus_m": 2002.5}
-    for given in (days, pandas.Series(days)):
+    series = pandas.Series(days)
+    for given in (days, series, series.to_frame("day"), series.rename_axis("name").reset_index()):
         found, *_ = match_dates(given, None, None, list(ROWS))
         assert found["Homo_s"].first <= 2001 + 44.5 / 365 <= found["Homo_s"].last
         assert found["Pan_t"].first <= 2003 + 44.5 / 365 <= found["Pan_t"].last
         assert (found["Mus_m"].first, found["Mus_m"].last, found["Rat"]) == (2002.5, 2002.5, None)
+    with pytest.raises(InputError, match="found a table of 'x', 'y', 'z', expected two columns"):
+        match_dates(pandas.DataFrame([[1, 2, 3]], columns=list("xyz")), None, None, list(ROWS))
 
 
 def test_numbers_of_numpy_and_lists_of_devices_are_settings_of_the_hardware():

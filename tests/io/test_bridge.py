@@ -1,7 +1,7 @@
 """Trees and alignments of other libraries: the same names, topology and lengths, in both directions."""
 
 import sys
-from collections import UserString
+from collections import UserDict, UserString
 from io import StringIO
 from types import SimpleNamespace
 
@@ -151,6 +151,12 @@ RECORDS = [SeqRecord(Seq(row), id=name) for name, row in zip(NAMES, ROWS, strict
 CHARACTERS = np.array([list(row) for row in ROWS])
 
 
+class Table(UserDict):
+    """What polars has: columns by name, no index."""
+
+    columns, to_numpy = property(list), None
+
+
 class Letters(UserString):
     """A sequence of scikit-bio is as long as its text, and has its name there."""
 
@@ -198,7 +204,9 @@ class TestAlignments:
 
     def test_pandas(self):
         pandas = pytest.importorskip("pandas")
-        for given in (pandas.Series(ROWS, index=NAMES), pandas.DataFrame(CHARACTERS, index=NAMES)):
+        series = pandas.Series(ROWS, index=NAMES)
+        tables = series.to_frame("seq"), series.rename_axis("name").reset_index(), Table(name=NAMES, seq=ROWS)
+        for given in (series, pandas.DataFrame(CHARACTERS, index=NAMES), *tables):
             found = alignment_from_object(given)
             assert (found.names, found.rows) == (NAMES, tuple(map(str.encode, ROWS)))
         with pytest.raises(InputError, match="the Series given: found an object of type int as a taxon name"):

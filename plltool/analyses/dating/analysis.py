@@ -171,9 +171,9 @@ def date(
     ----------
     alignment, tree, model, settings : see `evaluate`, also for errors. An `outgroup` is one side of the root, in the
         middle of its branch
-    dates : file, see `plltool.io.table_reader`, or dates by the names of taxa, as a mapping or a pandas Series: years,
-        such as 2011.37; texts, such as "2011-05-17" or "2011-05-XX"; days of `datetime` or pandas; first and last year;
-        or None for an unknown date, as of taxa that are left out
+    dates : file, see `plltool.io.table_reader`, or dates by the names of taxa, as a mapping, a pandas Series, or a
+        table of pandas or polars: years, such as 2011.37; texts, such as "2011-05-17" or "2011-05-XX"; days of
+        `datetime` or pandas; first and last year; or None for an unknown date, as of taxa that are left out
     root : where the root is without an outgroup: "best", by regression of root-to-tip distances on dates; "min-dev",
         where these distances vary least; "oldest", beside the oldest taxon
     clock_rate, clock_error : rate of the clock, in substitutions per site and year, and its standard error, if they are
