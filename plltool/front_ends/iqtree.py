@@ -30,6 +30,7 @@ from plltool.registry import split_words
 BANNER = f"IQ-TREE multicore version 2.4.0+plltool{VERSION} front end of plltool {VERSION}, which is not IQ-TREE"
 COLLAPSED = 4e-6  # -czb
 LINKAGES = ("scaled", "linked", "unlinked")  # fields of -p, -q, -Q
+SELECTION = split_words("criterion,candidates,sources,also,least_rates,max_rates,rate_kinds")  # mean nothing beside -m
 CHOICES = re.compile(r"(MF|MFP|AUTO|TEST(?:NEW)?(MERGE)?(?:ONLY)?)(\+MERGE)?(\+ASC)?", re.IGNORECASE)
 # in the order of the labels
 SUPPORTS = {"alrt": "sh-alrt", "lbp": "lbp", "abayes": "abayes", "ufboot": "ufboot", "bootstrap": "fbp"}
@@ -42,6 +43,10 @@ def run(arguments: Sequence[str]) -> None:
     if given.answers(BANNER, "-s ALIGNMENT [OPTIONS]"):
         return
     task = next(filter(given.has, TASKS), "infer")
+    if float(given.text("least_support", "0")) and not given.has("consensus"):
+        raise UsageError("-minsup: found it without -con, expected 0, for the extended consensus")
+    if task not in ("infer", "test_trees", "gene_folder"):
+        given.has(*SELECTION)  # nothing is chosen, but scripts give them
     prefix = given.first("prefix", "alignment", *LINKAGES, "gene_folder", "tree").rstrip("/")
     session = Session(given, lambda ending: Path(f"{prefix}.{ending}"), given.files[task], "-redo")
     session.run(BANNER, TASKS.get(task, _infer_tree))
@@ -76,6 +81,8 @@ class Task(Work):
         if match and (given.has("model") or has_kinds or not path):
             task.choice = match[1].upper() + ("+MERGE" if match[2] or match[3] or merges else "")
             task.choice += (match[4] or "").upper()
+        if not task.choice and given.has(*SELECTION):
+            session.say("NOTE: options of the choice of a model change nothing here: the model is given")
         shown = first if task.choice or plltool.is_reversible(task.model) else None  # other models place the root
         task.outgroup = given.text("outgroup") or shown
         return task
@@ -164,8 +171,11 @@ def _choose_model(given: Given, task: Task) -> Any:
         found = f"-mrate: found {given.text('rate_kinds')}, expected E,I,G,I+G or E,I,G,I+G,R"
         raise UsageError(f"{found}, because plltool always compares the first four")
     how: dict[str, Any] = {"criterion": given.text("criterion", "BIC")}
-    word, kind = given.text("candidates"), task.data.states.name if task.data.states else "DNA"
-    how["candidates"] = given.files.get(f"{word.lower()}.{kind}", split_words(word))
+    if (least_rates := given.number("least_rates", 2)) != 2:
+        raise UsageError(f"-cmin: found {least_rates}, expected 2: plltool compares free rates from two categories on")
+    word, source = given.text("candidates"), given.text("sources")
+    kind = task.data.states.name if task.data.states else "DNA"
+    how["candidates"] = given.files.get(f"{(word or source).lower()}.{kind}", split_words(word))
     how |= {"free_rates": "R" in kinds if kinds else free_rates, "seed": task.seed, **task.hardware}
     how["max_rates"] = given.number("max_rates", SELECTION_MAX_RATES)
     if task.parts:

@@ -457,6 +457,30 @@ def test_kinds_of_rates_to_choose_from(call, folder):
     call(wrong, 2, "-mrate: found G,R, expected E,I,G,I+G or E,I,G,I+G,R, because")
 
 
+GALAXY = (
+    "--msub nuclear --cmin 2 --cmax 10 --merit AIC --ninit 100 --ntop 20 --nbest 5 --nstop 100 --radius 6 --perturb 0.5"
+    " --sup-min 0.0 --nmax 1000 --nstep 100 --bcor 0.99 --beps 0.5"
+)
+
+
+def test_the_commands_of_galaxy(call, folder):
+    """What iqtree.xml of tools-iuc writes if nothing is set; the protein models are those of IQ-TREE 2.4's -msub."""
+    line = f"iqtree --prefix PREF -T 1 --redo {GALAXY} -quiet"
+    call(f"{line} -s a.fasta -m GTR+G{{0.9}} --fast", 0)
+    assert plltool.read_tree(folder / "PREF.treefile").n_taxa == 7
+    assert "NOTE: options of the choice of a model change nothing here" in (folder / "PREF.log").read_text()
+    call(f"{line} -s a.fasta -m JC --trees three.nwk --test 1000", 0)
+    call(f"{line} -t three.nwk --con-tree", 0)
+    call(f"{line} -t three.nwk --gcf three.nwk", 0)
+    call(line.replace("0.0", "0.6") + " -s a.fasta -m JC", 2, "-minsup: found it without -con")
+    call(line.replace("cmin 2", "cmin 3") + " -s a.fasta -m TEST", 2, "-cmin: found 3, expected 2")
+    (folder / "p.fasta").write_text(plltool.format_fasta("abc", ["MKVLILA", "MKVLVLA", "MRILILG"]))
+    call("iqtree -s p.fasta -m TESTONLY --msub viral -pre V -quiet", 0)
+    report = gzip.decompress((folder / "V.model.gz").read_bytes()).decode()
+    found = set(re.findall(r"^(\w+)[+ ].* -\d", report, re.MULTILINE))
+    assert {"HIVb", "FLU"} < found <= {"HIVb", "HIVw", "FLU", "rtREV", "FLAVI"}
+
+
 @pytest.mark.slow
 def test_local_bootstrap_probabilities(fit, folder):
     """In the order of IQ-TREE's labels; those here come from IQ-TREE 2.0.7, `-m TIM2+I+G -te TREE -lbp 1000`."""
