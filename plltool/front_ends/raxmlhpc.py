@@ -13,6 +13,7 @@ BANNER = f"This is RAxML version 8.2.12+plltool{VERSION} front end of plltool {V
 TASKS = {"d": "search", "o": "search", "a": "all", "e": "evaluate", "b": "support", "A": "ancestral", "J": "sh"}
 TASKS |= {"r": "rfdist", "g": "sitelh"}
 MODEL = re.compile(r"(ASC_)?(GTR|PROT|BIN|MULTI)(GAMMA|CAT)(I?)(?:_WINNER)?([A-Z0-9_]*?)(F|X)?")
+MULTISTATE = {"GTR": "GTRX+F", "MK": "MK", "ORDERED": "ORDERED"}  # -K
 MATRICES = dict(pair.split("=") for pair in read_table("raxmlHPC")[1]["matrices"])
 
 
@@ -35,6 +36,7 @@ def run(arguments: Sequence[str]) -> None:
         words += ["--bs-trees", number] if task in ("all", "bootstrap") else []
     elif given.has("random") or task == "start":
         words += ["--tree", "rand{1}" if given.has("random") else "pars{1}"]
+    words += ["--bs-cutoff", cutoff] if (cutoff := given.text("cutoff")) and task in ("all", "bootstrap") else []
     words += ["--bs-metric", "rbs"] if given.has("rapid_seed") and task == "all" else []
     words += ["--seed", given.text("bootstrap_seed")] if task == "bootstrap" and not given.has("--seed") else []
     if task not in ("support", "consense", "rfdist", "bsconverge"):
@@ -46,17 +48,22 @@ def run(arguments: Sequence[str]) -> None:
     names |= {"bestTree": "result", "mlTrees": "results"} if task == "evaluate" else {}
     names |= {"support": "fastTreeSH_Support"} if task == "sh" else {}
     endings = [ending + given.text("--consense") for ending in there.files[done]]
+    endings += ["supportLabels"] if task in ("all", "support") else []
     there.program, there.arguments = given.program, given.arguments
     session = _Respelt(there, lambda ending: folder / f"RAxML_{names[ending]}.{name}", endings, "no option")
     session.run(BANNER, raxml_ng.TASKS[done])
 
 
 class _Respelt(Session):
-    """A run whose files RAxML-NG writes in another way: SH-like supports, distances and lnL of sites."""
+    """A run whose files RAxML-NG writes in another way: supports of branches, distances and lnL of sites."""
 
     def write(self, ending: str, content: str | bytes, what: str = "") -> None:
-        if isinstance(content, str) and self.path(ending).name.startswith("RAxML_fastTreeSH_Support"):
-            content = re.sub(r"\)([\d.]+):([^,();]+)", lambda own: f"):{own[2]}[{float(own[1]):.0f}]", content)
+        if isinstance(content, str) and ending in ("support", "supportSH"):
+            labelled = re.sub(r"\)([\d.]+):([^,();]+)", lambda own: f"):{own[2]}[{float(own[1]):.0f}]", content)
+            if self.path(ending).name.startswith("RAxML_fastTreeSH_Support"):
+                content = labelled
+            else:
+                super().write("supportLabels", labelled)
         elif isinstance(content, str) and ending == "rfDistances":
             content = re.sub(r"(\d+)\t(\d+)\t(\d+)\t", r"\1 \2: \3 ", content)
         elif isinstance(content, str) and ending == "siteLH":
@@ -73,7 +80,8 @@ def _read_model(given: Given) -> str:
     frequencies = {"F": "+F", "X": "+FO", None: ""}[match[6]]
     if match[5] == "AUTO":
         return "AA"
-    bases = {"GTR": dna + (frequencies or "+F" * (dna not in ("JC", "K80"))), "BIN": "BIN+F", "MULTI": "MK"}
+    bases = {"GTR": dna + (frequencies or "+F" * (dna not in ("JC", "K80"))), "BIN": "BIN+F"}
+    bases["MULTI"] = MULTISTATE[given.text("multistate", "GTR")]
     own, lines = bases.get(match[2]) or MATRICES.get(match[5], match[5]) + frequencies, []
     for line in read_lines(given.text("parts")) if given.has("parts") else ():
         kind, comma, rest = line.partition(",")

@@ -163,6 +163,27 @@ def test_other_tasks_of_raxml(call, folder):
         assert plltool.read_tree(folder / file).n_taxa == 7
 
 
+def test_the_commands_of_galaxy_for_raxml(call, folder):
+    """What raxml.xml of tools-iuc writes with all options; the labels of branches are those of nodes."""
+    line = "raxmlHPC-PTHREADS -T 1 -s a.fasta -n g -m GTRGAMMA -p 9 -B 0.03 -c 25 -K GTR -W 100"
+    call(f"{line} -N 1 -f d", 0)
+    for path in folder.glob("RAxML_*"):
+        path.unlink()
+    call(f"{line} -N 4 -f a -x 5", 0)
+    nodes, branches = ((folder / f"RAxML_bipartitions{end}.g").read_text() for end in ("", "BranchLabels"))
+    assert branches.count("[") == 4
+    assert re.sub(r":([\d.e-]+)\[(\d+)\]", r"\2:\1", branches) == nodes
+
+
+def test_matrices_of_multistate_data(call, folder):
+    """The manual of RAxML 8: -K is GTR, MK or ORDERED, by default GTR."""
+    (folder / "m.fasta").write_text(plltool.format_fasta("abcd", ["0120121", "0120020", "1121121", "1020210"]))
+    for more, model in (("", "MULTI3_GTR{"), (" -K MK", "MULTI3_MK+G4"), (" -K ORDERED", "MULTI3_ORDERED+G4")):
+        name = model[7:9]
+        call(f"raxmlHPC -s m.fasta -n {name} -m MULTIGAMMA -p 1{more}", 0)
+        assert (folder / f"RAxML_bestModel.{name}").read_text().startswith(model)
+
+
 def test_weights_of_sites(call, folder):
     """As the alignment with every column twice."""
     (folder / "w.txt").write_text("\n".join(["2"] * 150))
