@@ -1,6 +1,6 @@
 """Alignments with a line for each site: VCF 4 (https://samtools.github.io/hts-specs) and CATG, RAxML-NG's format.
 
-The first has genotypes of diploid samples at SNPs; cells of the second give each state a likelihood.
+The first has genotypes of samples at SNPs, diploid or haploid; cells of the second give each state a likelihood.
 """
 
 import re
@@ -30,7 +30,8 @@ _MAGIC = (b"##fileformat=VCF", b"#CHROM\t")
 _FIXED = ("#CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", "FORMAT")
 _REF, _ALT, _FORMAT = 3, 4, 8  # columns
 _GENOTYPE = re.compile(r"(\.|[0-9]{1,3})([/|])(\.|[0-9]{1,3})")
-_MISSING, _NO_CALL = "?", "."
+_ALLELE = re.compile(r"([0-9]{1,3})")
+_MISSING, _NO_CALL, _DELETED = "?", ".", "*"
 
 
 def starts_like_vcf(text: bytes) -> bool:
@@ -41,8 +42,10 @@ def read_vcf(text: bytes, source: str) -> Sequences:
     """The genotypes of each sample at each SNP as characters of `plltool.alignment.states`.
 
     Records with an allele that is not one base, such as an indel, are left out, with a warning. A genotype with an
-    allele that was not called is unknown. Nothing but GT is looked at, neither filters nor likelihoods.
+    allele that was not called is unknown. Nothing but GT is looked at, neither filters nor likelihoods. If the first
+    genotype has one allele, all have, as those of bacteria: they are DNA, unknown where the allele is ``*``.
     """
+    is_haploid: bool | None = None
     samples: list[str] = []
     columns: list[str] = []
     skipped: list[int] = []
@@ -61,15 +64,18 @@ def read_vcf(text: bytes, source: str) -> Sequences:
             raise InputError(f"{where}: found {len(fields)} columns, expected {len(_FIXED) + len(samples)} as above")
         alternatives = [] if fields[_ALT] == _NO_CALL else fields[_ALT].upper().split(",")
         alleles = [fields[_REF].upper(), *alternatives]
-        if all(allele in DNA.symbols for allele in alleles):
+        genotypes = [cell.split(":", 1)[0] for cell in fields[len(_FIXED) :]]
+        if is_haploid is None and fields[_FORMAT].split(":")[0] == "GT":
+            is_haploid = next((genotype.isdecimal() for genotype in genotypes if genotype != _NO_CALL), None)
+        if all(allele in DNA.symbols or (is_haploid and allele == _DELETED) for allele in alleles):
             if fields[_FORMAT].split(":")[0] != "GT":
                 found = f"found FORMAT {show_name(fields[_FORMAT])}"
                 raise InputError(f"{where}: {found}, expected GT as its first key")
             known: dict[str, str] = {}
-            genotypes = [cell.split(":", 1)[0] for cell in fields[len(_FIXED) :]]
             for sample, genotype in zip(samples, genotypes, strict=True):
                 if genotype not in known:
-                    known[genotype] = _character_of(genotype, alleles, f"{where}: sample {show_name(sample)}")
+                    at = f"{where}: sample {show_name(sample)}"
+                    known[genotype] = _character_of(genotype, alleles, bool(is_haploid), at)
             columns.append("".join(map(known.__getitem__, genotypes)))
         else:
             skipped.append(number)
@@ -79,19 +85,22 @@ def read_vcf(text: bytes, source: str) -> Sequences:
     rows = tuple("".join(row).encode("ascii") for row in zip(*columns, strict=True))
     what = "1 record that is not a SNP" if len(skipped) == 1 else f"{len(skipped)} records that are not SNPs"
     warnings = (f"{source}: {what} left out, first line {skipped[0]}",) if skipped else ()
-    return Sequences(tuple(samples), rows, source, GENOTYPES, told=True, warnings=warnings)
+    return Sequences(tuple(samples), rows, source, DNA if is_haploid else GENOTYPES, told=True, warnings=warnings)
 
 
-def _character_of(genotype: str, alleles: Sequence[str], where: str) -> str:
+def _character_of(genotype: str, alleles: Sequence[str], is_haploid: bool, where: str) -> str:
     if genotype == _NO_CALL:
         return _MISSING
-    match = _GENOTYPE.fullmatch(genotype)
+    match = (_ALLELE if is_haploid else _GENOTYPE).fullmatch(genotype)
     if match is None:
-        raise InputError(f"{where}: found the genotype {show_name(genotype)}, expected two alleles, such as 0/1 or ./.")
-    numbers = [int(number) for number in (match[1], match[3]) if number != _NO_CALL]
+        expected = "one allele, as the first genotype has" if is_haploid else "two alleles, such as 0/1 or ./."
+        raise InputError(f"{where}: found the genotype {show_name(genotype)}, expected {expected}")
+    numbers = [int(number) for number in match.groups() if number.isdecimal()]
     if any(number >= len(alleles) for number in numbers):
         found = f"found the genotype {show_name(genotype)}"
         raise InputError(f"{where}: {found}, expected alleles from 0 to {len(alleles) - 1}")
+    if is_haploid:
+        return alleles[numbers[0]].replace(_DELETED, _MISSING)
     if len(numbers) < 2:
         return _MISSING
     pair = "".join(alleles[number] for number in numbers)

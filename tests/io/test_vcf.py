@@ -41,6 +41,22 @@ def test_lnl_is_that_of_the_letters(write, model):
     assert found[0] == found[1]
 
 
+def test_genotypes_with_one_allele_are_dna(write):
+    """As snp-sites writes bacteria: N and gaps are *. The lnL is that of the letters."""
+    records = [
+        ["A", "*,C", "GT", "0", "1", "2", "2"],
+        ["G", "T", "GT:DP", "0:3", "1:5", ".:7", "1"],
+        ["T", "*", "GT", "0", "0", "1", "0"],
+        ["T", "TA", "GT", "0", "1", "1", "0"],
+    ]
+    path, rows = write(text_of(records)), {"a": "AGT", "b": "?TT", "c": "C??", "d": "CTT"}
+    found = read_alignment(path)
+    assert {name: row.decode() for name, row in zip(found.names, found.rows, strict=True)} == rows
+    assert found.warnings == (f"{path}: 1 record that is not a SNP left out, first line 7",)
+    lnls = [evaluate(data, TREE, "HKY{3}+FE", fixed=True, device="numpy").lnl for data in (path, rows)]
+    assert lnls[0] == lnls[1]
+
+
 def test_default_model(write):
     data, models = resolve_inputs(write(text_of()), None)
     assert str(models[0].spec) == "GT10+FO"
@@ -54,7 +70,9 @@ def test_default_model(write):
             {"records": [["A", "C", "GT", "0/0", "0/2", "0/1", "1/1"]]},
             "line 4: sample 'b': found the genotype '0/2', expected",
         ),
-        ({"records": [["A", "C", "GT", "0", "0/1", "0/1", "1/1"]]}, "sample 'a': found the genotype '0', expected two"),
+        ({"records": [["A", "C", "GT", "0/1", "0", "0/1", "1/1"]]}, "sample 'b': found the genotype '0', expected two"),
+        ({"records": [["A", "C", "GT", ".", "0", "0/1", "1/1"]]}, "sample 'c': found the genotype '0/1', expected one"),
+        ({"records": [["A", "C", "GT", "0", "2", "0", "1"]]}, "found the genotype '2', expected alleles from 0 to 1"),
         ({"records": [["A", "C", "GT", "0/0", "0/1", "0/1/1", "1/1"]]}, "sample 'c': found the genotype '0/1/1'"),
         ({"records": [["A", "C", "GT", "0/0", "0/1", "0/1"]]}, "line 4: found 12 columns, expected 13 as above"),
         (
