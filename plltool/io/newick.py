@@ -31,7 +31,7 @@ _TOKEN = re.compile(
 )
 _BRACKET = re.compile(r"[\[\]]")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
-_MARK = re.compile(r"(?:[#$][0-9]++(?:\.[0-9]++)?|\{[^{}]*\})\Z")  # of a branch, in PAML and HyPhy
+MARK = re.compile(r"(?:[#$][0-9]++(?:\.[0-9]++)?|\{[^{}]*\})\Z")  # of a branch, in PAML and HyPhy
 # a key begins the text or follows a comma, so that a long text without one takes no longer than any other
 _ANNOTATION = re.compile(r"""(?:\A|(?<=,))([^=,{}]++)=\s*("[^"]*"|\{[^{}]*\}|[^,{}"]*)""")
 _BARE_SUPPORT = re.compile(r"(?:(?:\A|/)(?:[0-9]++\.?[0-9]*+|\.[0-9]++))++")  # numbers with / between them
@@ -168,7 +168,7 @@ class _Parser:
                 continue  # PHYLIP and PAML write the number of trees, or of taxa and trees, before the first one
             elif kind == "(" and state <= _OPENED:
                 node, state = nodes.add(node), _OPENED
-            elif kind == "bare" and state >= _CLOSED and _MARK.match(value):
+            elif kind == "bare" and state >= _CLOSED and MARK.match(value):
                 continue
             elif kind in ("bare", "quoted") and state in (_OPENED, _CLOSED):
                 nodes.labels[node] = value
@@ -178,7 +178,7 @@ class _Parser:
             elif kind == ":" and state in (_CLOSED, _LABELLED):
                 state = _COLON
             elif (
-                kind == "bare" and state == _COLON and (is_length(own := value) or is_length(own := _MARK.sub("", own)))
+                kind == "bare" and state == _COLON and (is_length(own := value) or is_length(own := MARK.sub("", own)))
             ):
                 nodes.set_length(node, float(own))
                 state = _MEASURED
@@ -287,7 +287,7 @@ def match_labels(labels: Sequence[str], bare: set[str], names: Sequence[str]) ->
     claims: dict[int, list[str]] = {}
     for label in labels:
         if label in bare and label not in numbers:
-            found = spare.get(label) or spare.get(_MARK.sub("", label), [])
+            found = spare.get(label) or spare.get(MARK.sub("", label), [])
             if len(found) == 1:
                 claims.setdefault(found[0], []).append(label)
     numbers.update((own[0], number) for number, own in claims.items() if len(own) == 1)

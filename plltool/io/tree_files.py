@@ -21,7 +21,7 @@ from plltool.errors import InputError, list_names, show_name, show_object
 from plltool.io.alignment_formats import decode_name, starts_like_phylip
 from plltool.io.bridge import TreeObject, nodes_from_object
 from plltool.io.files import FileName, parse_object, read_text, source_name
-from plltool.io.newick import is_newick, number_some_tips, number_tips, parse_nodes, parse_trees, unrooted_tree
+from plltool.io.newick import MARK, is_newick, number_some_tips, number_tips, parse_nodes, parse_trees, unrooted_tree
 from plltool.io.newick_writer import join_newick, write_newick, written_label, written_length
 from plltool.io.nexus import split_commands, starts_like_nexus
 from plltool.progress import log
@@ -73,7 +73,9 @@ def read_nexus_trees(content: bytes, source: str) -> Iterator[RootedNodes]:
             nodes = next(parse_trees(match["newick"] + ";", f"{where}: tree {show_name(_unquote(match['name']))}"))
             taxa = set(names.values())
             for tip in nodes.tips:
-                if (label := nodes.labels[tip]) in names and label not in taxa:
+                label = nodes.labels[tip]
+                label = label if label in names else MARK.sub("", label)  # the mark of a branch behind a number
+                if label in names and label not in taxa:
                     nodes.labels[tip] = names[label]
             yield nodes
 

@@ -29,6 +29,12 @@ def test_names_and_lengths():
     assert one.lengths[3] == 0.2
 
 
+def test_marks_of_branches_behind_translated_numbers():
+    """As HyPhy and PAML write them; a name that has the mark stays."""
+    marked = TEXT.replace(b"(1:0.1,2:.2)", b"(1{FG}:0.1,2#1:.2)").replace(b"x[a tip]", b"e{FG}")
+    assert tips(next(read_nexus_trees(marked, "x"))) == ["a", "b c", "d_e", "e{FG}"]
+
+
 def test_ignored_weights_of_trees_are_told(tmp_path, caplog):
     path = tmp_path / "x.nex"
     for (one, other), n_warnings in ((("1", "1"), 0), (("1", "2/3"), 1), ((".5", ".5"), 1)):
