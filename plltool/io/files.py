@@ -141,6 +141,7 @@ _COMPRESSIONS = {  # by ending the name, how files start, Python's module, and t
     ".gz": ("gzip", b"\x1f\x8b", "gzip", 500),  # real alignments reach 250, gzip's limit is 1,030
     ".bz2": ("bzip2", b"BZh", "bz2", 20_000),
     ".xz": ("xz", b"\xfd7zXZ\x00", "lzma", 20_000),
+    ".zst": ("zstd", b"\x28\xb5\x2f\xfd", "compression.zstd", 20_000),  # from Python 3.14 on
 }
 
 _folder: ContextVar[Path | None] = ContextVar("folder", default=None)  # see `names_files`
@@ -177,18 +178,19 @@ def read_content(path: FileName) -> bytes:
         raise InputError(f"{source}: cannot read the file: {reason}") from error
     for name, start, module, most in _COMPRESSIONS.values():
         if packed.startswith(start):
-            unpacker: Any = import_module(module)
             try:
+                unpacker: Any = import_module(module)
                 with unpacker.open(io.BytesIO(packed)) as unpacked:  # a file may have several members
                     return _read_chunks(unpacked, source, max(TRUSTED_CONTENT, most * len(packed)))
             except InputError:
                 raise
+            except ImportError:
+                found = f"found a {name} file, which this Python cannot read"
+                raise InputError(f"{source}: {found}; unpack it, such as by {name} -d") from None
             except Exception as error:  # each module has errors of its own
                 raise InputError(f"{source}: found a broken or incomplete {name} file ({error})") from error
-    if packed.startswith((b"PK\x03\x04", b"\x28\xb5\x2f\xfd")):
-        raise InputError(
-            f"{source}: found a workbook or an archive (zip or zstd), expected a text; unpack or export it"
-        )
+    if packed.startswith(b"PK\x03\x04"):
+        raise InputError(f"{source}: found a workbook or an archive (zip), expected a text; unpack or export it")
     return packed
 
 

@@ -74,7 +74,7 @@ def test_the_source_is_the_path(write):
         (b"\x89PNG\x1a", "at the start of the file"),
         (gzip.compress(FASTA, mtime=0) + b"junk", "found a broken or incomplete gzip file"),
         (b"\x1f\x8bACGT", "found a broken or incomplete gzip file"),
-        (b"PK\x03\x04\x14", "found a workbook or an archive (zip or zstd), expected a text"),
+        (b"PK\x03\x04\x14", "found a workbook or an archive (zip), expected a text"),
     ],
 )
 def test_files_that_hold_no_alignment(write, content, message):

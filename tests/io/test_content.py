@@ -4,6 +4,7 @@ import bz2
 import gzip
 import io
 import lzma
+import sys
 
 import pytest
 from refusals import refused
@@ -31,6 +32,26 @@ def test_an_alignment(offer, pack):
     given = read_alignment("-")
     assert given.names == ("a", "b", "c", "d")
     assert given.source == "standard input"
+
+
+@pytest.mark.parametrize(("module", "pack"), [("lzma", lzma.compress), ("bz2", bz2.compress)])
+def test_compressions_that_this_python_lacks(offer, monkeypatch, module, pack):
+    """As Python built without a library, and before 3.14, which reads zstd."""
+    monkeypatch.setitem(sys.modules, module, None)
+    offer(pack(FASTA))
+    with refused("file, which this Python cannot read; unpack it, such as by ", "standard input: found a "):
+        read_content("-")
+
+
+def test_zstd(offer):
+    """RFC 8878: a frame whose last block has 4 bytes as they are."""
+    packed = b"\x28\xb5\x2f\xfd\x00\x58\x21\x00\x00>a\n"
+    offer(packed + b"A")
+    if sys.version_info < (3, 14):
+        with refused("found a zstd file, which this Python cannot read; unpack it, such as by zstd -d"):
+            read_content("-")
+    else:
+        assert read_content("-") == b">a\nA"
 
 
 @pytest.mark.parametrize("content", [b"HKY+G4", b'{"model": "HKY+G4"}', b"#NEXUS begin sets; charset a = 1-2; end;"])
