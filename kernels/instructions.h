@@ -245,7 +245,27 @@ INLINE void begin_three_orders(const __global REAL *p, const __global REAL *slop
     begin_product(slopes + MATRIX_REALS + component * MATRIX_VALUES, o, tip, block, component, y + 2);
 }
 
-STEP void derivative(const JOB_SPACE Job *job, WIDEV *values)
+/* Make the values of an instruction by `step`. On CPUs the compiler makes a loop for each kind of ends that searches need, as for
+ * NEWVIEW: b may be a tip where a is none; c, if there is one, is a slot. */
+#if LANE_PER_ITEM
+#define BY_KIND_OF_ENDS(step) step(job, values);
+#else
+#define BY_KIND_OF_ENDS(step) \
+    Job known = *job; \
+    known.c.is_tip = 0; \
+    if (MANY_STATES || job->a.is_tip) { \
+        step(&known, values); \
+    } else if (job->b.is_tip) { \
+        known.a.is_tip = 0; \
+        known.b.is_tip = 1; \
+        step(&known, values); \
+    } else { \
+        known.a.is_tip = known.b.is_tip = 0; \
+        step(&known, values); \
+    }
+#endif
+
+INLINE void derivative_of(const JOB_SPACE Job *job, WIDEV *values)
 {
     for (int block = 0; block < BLOCKS(job); block++) {
         const Tip tip_a = prepare_tip(&job->a, block);
@@ -290,6 +310,11 @@ STEP void derivative(const JOB_SPACE Job *job, WIDEV *values)
     }
 }
 
+STEP void derivative(const JOB_SPACE Job *job, WIDEV *values)
+{
+    BY_KIND_OF_ENDS(derivative_of)
+}
+
 INLINE void insert_of(const JOB_SPACE Job *job, WIDEV *values)
 {
     for (int block = 0; block < BLOCKS(job); block++) {
@@ -314,25 +339,9 @@ INLINE void insert_of(const JOB_SPACE Job *job, WIDEV *values)
     }
 }
 
-/* An INSERT. On CPUs the compiler makes a loop for each case that searches need, as for NEWVIEW. */
 STEP void insert(const JOB_SPACE Job *job, WIDEV *values)
 {
-#if LANE_PER_ITEM
-    insert_of(job, values);
-#else
-    Job known = *job;
-    known.c.is_tip = 0;
-    if (MANY_STATES || job->a.is_tip) {
-        insert_of(&known, values);
-    } else if (job->b.is_tip) {
-        known.a.is_tip = 0;
-        known.b.is_tip = 1;
-        insert_of(&known, values);
-    } else {
-        known.a.is_tip = known.b.is_tip = 0;
-        insert_of(&known, values);
-    }
-#endif
+    BY_KIND_OF_ENDS(insert_of)
 }
 
 STEP void triplet(const JOB_SPACE Job *job, WIDEV *values)

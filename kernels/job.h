@@ -15,6 +15,7 @@ typedef struct {
     int first_pattern;                          /* of the tile */
     int n_blocks;
     uint lane;                                  /* see LANE_OF */
+    int slopes_only;                            /* whether a DERIVATIVE leaves out lnL */
     int has_zero_rates;                         /* whether a component has rate 0 */
 } Job;
 
@@ -61,13 +62,13 @@ INLINE WIDEV load_weights(const JOB_SPACE Job *job, int block)
 
 #define IMPOSSIBLE (-(1 << 30))      /* a count below any other */
 
-/* The values of DERIVATIVE for one block: lnL, d1, d2 of each pattern, from its likelihood and the derivatives of that. */
+/* The values of DERIVATIVE for one block: lnL or 0, d1, d2 of each pattern, from its likelihood and the derivatives of that. */
 INLINE void derivative_values(
     const JOB_SPACE Job *job, int block, SUMV likelihood, SUMV first, SUMV second, INTV scale, WIDEV *value)
 {
     const WIDEV inverse = 1.0 / CONVERT(WIDE, likelihood);
     const WIDEV d1 = CONVERT(WIDE, first) * inverse;
-    value[0] = log_likelihood(job, block, likelihood, scale);
+    value[0] = job->slopes_only ? (WIDEV)(0) : log_likelihood(job, block, likelihood, scale);
     value[1] = d1;
     value[2] = CONVERT(WIDE, second) * inverse - d1 * d1;
 }

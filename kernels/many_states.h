@@ -16,7 +16,7 @@
  */
 
 #if MANY_STATES && !SHARED_STATES
-#define MAX_ROWS (VW * sizeof(SUM) >= 64 ? 16 : 12)    /* of 32 or 16 vector registers */
+#define MAX_ROWS (VW * sizeof(SUM) >= 64 ? 24 : 12)    /* of 32 or 16 vector registers */
 #define ROW_TILES ((N_STATES + MAX_ROWS - 1) / MAX_ROWS)
 #define ROWS ((N_STATES + ROW_TILES - 1) / ROW_TILES)
 
@@ -28,16 +28,27 @@ static inline Tip prepare_tip(const JOB_SPACE Operand *o, int block)
     return 0;
 }
 
+/* y_i of each lane is entry i of the column of a table that its code names. */
+static inline void pick_columns(const __global REAL *table, const __global CODE *code, SUMV *y)
+{
+    const __global REAL *column[VW];
+    #pragma unroll
+    for (int l = 0; l < VW; l++)
+        column[l] = table + (size_t)code[l] * N_STATES;
+    for (int i = 0; i < N_STATES; i++) {
+        REALV row;
+        #pragma unroll
+        for (int l = 0; l < VW; l++)
+            row[l] = column[l][i];
+        y[i] = CONVERT(SUM, row);
+    }
+}
+
 /* Conditional likelihoods of one component of block `block`: x[j], j < N_STATES. */
 static inline void load_operand(const JOB_SPACE Operand *o, const Tip *tip, int block, int component, SUMV *x)
 {
     if (o->is_tip) {
-        const __global CODE *code = o->code + (size_t)block * VW;
-        for (int l = 0; l < VW; l++) {
-            const __global REAL *set = o->state_sets + (size_t)code[l] * N_STATES;
-            for (int j = 0; j < N_STATES; j++)
-                ((SUM *)x)[j * VW + l] = (SUM)set[j];
-        }
+        pick_columns(o->state_sets, o->code + (size_t)block * VW, x);
     } else {
         REALV y[N_STATES];
         load_cla(o, block, component, y);
@@ -46,21 +57,23 @@ static inline void load_operand(const JOB_SPACE Operand *o, const Tip *tip, int 
     }
 }
 
-/* y_i = sum_j M_ij x_j */
-static inline void multiply(const __global REAL *table, const SUMV *x, SUMV *y)
+/* y_i = sum_j M_ij x_j; without x those of the operand's CLA, which need no copy */
+INLINE void multiply(
+    const __global REAL *table, const SUMV *x, const JOB_SPACE Operand *o, int block, int component, SUMV *y)
 {
     for (int tile = 0; tile < ROW_TILES; tile++) {
         const int first = min(tile * ROWS, N_STATES - ROWS);
         const __global REAL *entry = table + first;
-        SUMV sum[ROWS];
+        SUMV sum[ROWS], own = x ? x[0] : CONVERT(SUM, cla_entry(o, block, component, 0));
         #pragma unroll
         for (int r = 0; r < ROWS; r++)
-            sum[r] = entry[r] * x[0];
+            sum[r] = entry[r] * own;
         for (int j = 1; j < N_STATES; j++) {
             entry += N_STATES;
+            own = x ? x[j] : CONVERT(SUM, cla_entry(o, block, component, j));
             #pragma unroll
             for (int r = 0; r < ROWS; r++)
-                sum[r] = entry[r] * x[j] + sum[r];
+                sum[r] = entry[r] * own + sum[r];
         }
         #pragma unroll
         for (int r = 0; r < ROWS; r++)
@@ -76,22 +89,20 @@ static inline int look_up(const __global REAL *table, const __global CODE *code,
         largest = max(largest, (int)code[l]);
     if (largest > N_STATES)
         return 0;
-    for (int l = 0; l < VW; l++) {
-        const __global REAL *column = table + (size_t)code[l] * N_STATES;
-        for (int i = 0; i < N_STATES; i++)
-            ((SUM *)y)[i * VW + l] = column[i];
-    }
+    pick_columns(table, code, y);
     return 1;
 }
 
 /* y = M x for the operand's component of block `block` */
 static inline void product(const __global REAL *table, const JOB_SPACE Operand *o, int block, int component, SUMV *y)
 {
-    if (o->is_tip && look_up(table, o->code + (size_t)block * VW, y))
-        return;
-    SUMV x[N_STATES];
-    load_operand(o, 0, block, component, x);
-    multiply(table, x, y);
+    if (!o->is_tip) {
+        multiply(table, 0, o, block, component, y);
+    } else if (!look_up(table, o->code + (size_t)block * VW, y)) {
+        SUMV x[N_STATES];
+        pick_columns(o->state_sets, o->code + (size_t)block * VW, x);
+        multiply(table, x, o, block, component, y);
+    }
 }
 
 /* All rows of M x at once; see arithmetic.h. */

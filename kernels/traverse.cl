@@ -13,7 +13,7 @@
  *   NEWVIEW     CLA[result] = (Pa a) * (Pb b)                                  Felsenstein 1981, eq. 2
  *               result may be the slot of a or b: a component is read before it is written
  *   EVALUATE    values[result]     = lnL = sum_p w_p log sum_ci m_ci a_ci (Pb b)_ci
- *   DERIVATIVE  values[result..+2] = lnL, d lnL/dt, d2 lnL/dt2 on the branch pb between a and b; PLL's sumGAMMA and
+ *   DERIVATIVE  values[result..+2] = lnL (0 if c is 1), d lnL/dt, d2 lnL/dt2 on the branch pb between a and b; PLL's sumGAMMA and
  *               coreDerivative in one: in the eigenbasis s_k = (U^T m a)_k (U^-1 b)_k,
  *               L = sum_i m_i a_i b_i + sum_k s_k expm1(l_k t), which does not cancel near t = 0
  *   INSERT      values[result]     = lnL of joining Pa a, Pb b and c at one node (c is already propagated)
@@ -115,6 +115,7 @@ INLINE void prepare_job(const JOB_SPACE Task *task, int t, int n, JOB_SPACE Job 
     output->partial = task->sums + result;
     job->model = task->model;
     job->bad_pattern = task->bad_pattern;
+    job->slopes_only = op == DERIVATIVE && c;
     job->has_zero_rates = task->has_zero_rates;
     job->lane = (uint)LANE;
     job->n_blocks = task->used_blocks[tile];

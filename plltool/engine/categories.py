@@ -176,8 +176,10 @@ def _corrections_of(correction: Ascertainment, n_sites: float, program: IntArray
         at = results[opcodes == opcode]
         if not len(at):
             continue
-        found = correction.correct(values[:, at], n_sites)
-        added[at] = found.value
+        has_lnl = (program[opcodes == opcode, InstructionWord.C] == 0) | (opcode != Opcode.DERIVATIVE)
+        latest = np.maximum.accumulate(np.where(has_lnl, np.arange(len(at)), 0))  # with lnL, which is the same
+        found = correction.correct(values[:, at[latest]], n_sites)
+        added[at] = np.where(has_lnl, found.value, 0.0)
         slopes = [values[:, at + 1 + a] for a in range(n)]
         sums = [(found.shares * slope).sum(axis=0) for slope in slopes]
         for a in range(n):

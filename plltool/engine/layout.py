@@ -57,7 +57,7 @@ ROW_TABLE_LANES = 8  # lanes from which on a vector holds the sums of enough set
 SET_TABLE_LANES = 4  # lanes, and at most as many states, with which tables for tips have a vector for each set
 PMATRIX_COLUMNS = 12, 1, 8  # columns of P made together: by an item of a CPU, of a GPU; a group of one with many states
 PMATRICES_ITEMS = 32  # work-items of a group; PoCL compiles a kernel again for each local size that it is called with
-JOB_BYTES = 448  # of `Job`, `Output` and `Task` (`traverse.cl` checks it) where an address has 8 bytes
+JOB_BYTES = 456  # of `Job`, `Output` and `Task` (`traverse.cl` checks it) where an address has 8 bytes
 LARGEST_COLUMN_TILE = 16  # columns of a table that work-items who share states bring to local memory at a time
 
 # of the choice of a layout

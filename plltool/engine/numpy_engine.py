@@ -242,14 +242,17 @@ class NumpyEngine(Engine):
         mass = self._block_mass
         if not self.layout.reversible:
             orders = [_sum_states(mass * x * self._times(order, row[InstructionWord.PB], y)) for order in range(3)]
-            d1 = orders[1] / orders[0]
-            return np.stack([self._log(orders[0], scale), d1, orders[2] / orders[0] - d1 * d1])
+            return self._derivatives(row, scale, *orders)
         right, left = self._of_blocks(self._right), self._of_blocks(self._left)
         s = (right.swapaxes(-1, -2) @ (mass * x)) * (left @ y)  # block, C, k, lane
         sums = np.einsum("bcdk,bckv->dbv", self._table_on("decays", row[InstructionWord.PB]), s)
-        likelihood = _sum_states(mass * (x * y)) + sums[0]
-        d1 = sums[1] / likelihood
-        return np.stack([self._log(likelihood, scale), d1, sums[2] / likelihood - d1 * d1])
+        return self._derivatives(row, scale, _sum_states(mass * (x * y)) + sums[0], *sums[1:])
+
+    def _derivatives(self, row: list[int], scale: IntArray, *orders: FloatArray) -> FloatArray:
+        """The values of a DERIVATIVE from the likelihood and its first two derivatives."""
+        likelihood, d1 = orders[0], orders[1] / orders[0]
+        lnl = np.zeros_like(d1) if row[InstructionWord.C] else self._log(likelihood, scale)
+        return np.stack([lnl, d1, orders[2] / likelihood - d1 * d1])
 
     def _rate_matrix_gradient(self, row: list[int]) -> FloatArray:
         (x, y), _ = self._aligned(row[InstructionWord.A], row[InstructionWord.B])

@@ -174,6 +174,13 @@ rate_matrix_gradient = _builder(Opcode.RATE_MATRIX_GRADIENT)
 mass_gradient = _builder(Opcode.MASS_GRADIENT)
 
 
+def slopes(*words: npt.ArrayLike) -> IntArray:
+    """`derivative` across branches of one tree; only the first makes lnL, whose logarithm takes a fifth of the time."""
+    program = derivative(*words)
+    program[1:, InstructionWord.C] = 1
+    return program
+
+
 # --- tracks ------------------------------------------------------------------------------------------------
 
 

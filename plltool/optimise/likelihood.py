@@ -250,7 +250,7 @@ class TreeLikelihood:
         return np.concatenate([post_order, numbers[:1], pre_order])
 
     def _all_branches_program(self) -> IntArray:
-        return self._round_program(lambda a, b, branch: prog.derivative(DERIVATIVE_VALUES * branch, a, b, branch))
+        return self._round_program(lambda a, b, branch: prog.slopes(DERIVATIVE_VALUES * branch, a, b, branch))
 
     def _gradient_program(self, squares: int, masses: int) -> IntArray:
         """lnL, the `squares` of the gradient in the rate matrix, and the `masses` of that at the root."""

@@ -3,7 +3,7 @@
 import numpy as np
 
 from plltool.engine import program as prog
-from plltool.engine.contract import INSTRUCTION_WORDS, Opcode
+from plltool.engine.contract import INSTRUCTION_WORDS, InstructionWord, Opcode
 
 
 def test_words_stand_where_the_kernel_reads_them():
@@ -23,6 +23,13 @@ def test_words_stand_where_the_kernel_reads_them():
     for name, (found, expected) in rows.items():
         assert found.tolist() == [expected], name
         assert found.dtype == np.int32
+
+
+def test_only_the_first_of_slopes_makes_lnl():
+    rows = prog.slopes([0, 3, 6], 1, ~np.arange(3), 5)
+    expected = prog.derivative([0, 3, 6], 1, ~np.arange(3), 5)
+    expected[1:, InstructionWord.C] = 1
+    assert rows.tolist() == expected.tolist()
 
 
 def test_arguments_are_broadcast():

@@ -284,7 +284,7 @@ class TestManyStates:
     ):
         device = replace(GPU, max_group_items=items, local_memory=local_memory)
         layout = layout_of(device, 122, 4, 20, (500,))
-        job = 3 * (4 * 8 + 8) + 12 * 8 + 16  # three operands, twelve pointers, three numbers, each with padding
+        job = 3 * (4 * 8 + 8) + 12 * 8 + 24  # three operands, twelve pointers, five numbers, each with padding
         job += (3 * 8 + 2 * 4) + (20 * 8 + 6 * 4)  # where numbers go, and the task: addresses and sizes, and numbers
         assert (layout.state_workers, layout.column_tile, layout.local_bytes) == (workers, tile, local_bytes + job)
 

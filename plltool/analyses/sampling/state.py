@@ -286,7 +286,8 @@ class Question(ABC):
 class Slopes(Question):
     """The first and second derivatives of lnL in the length of the branch above each node but tip 0.
 
-    The answer has lnL and both derivatives of each branch, three numbers, if parts have their own lengths by part.
+    The answer has three numbers for each branch, if parts have their own lengths by part: lnL above the top, 0 above
+    other nodes, and both derivatives.
     """
 
     n_nodes: int
@@ -297,5 +298,6 @@ class Slopes(Question):
         return DERIVATIVE_VALUES * (self.n_nodes - 1)
 
     def write(self, state: State, program: QuestionProgram) -> None:
+        top = state.topology.top  # the first
         for node, above in program.descend(state.topology, range(1, state.topology.n_nodes)):
-            program.at_branch(Opcode.DERIVATIVE, DERIVATIVE_VALUES * (node - 1), above, node)
+            program.at_branch(Opcode.DERIVATIVE, DERIVATIVE_VALUES * (node - 1), above, node, int(node != top))
