@@ -5,12 +5,11 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 import plltool
-from plltool.constants import FIRST_WORD, SELECTION_MAX_RATES, VERSION
+from plltool.constants import SELECTION_MAX_RATES, VERSION
 from plltool.front_ends import iqtree_texts as texts
 from plltool.front_ends.options import Given, UsageError
 from plltool.front_ends.work import (
@@ -22,6 +21,7 @@ from plltool.front_ends.work import (
     join_alignments,
     list_files,
     read_lines,
+    read_named,
     read_parts,
     states_of,
 )
@@ -341,8 +341,7 @@ def _search_genes(given: Given, session: Session) -> None:
         whole, columns, _ = join_alignments(where, states, None)  # -S is a partition file
         genes = cut(whole, folder, model.removeprefix("auto"), texts.spell_here, columns)
     else:
-        read = partial(plltool.read_alignment, states=states, names=FIRST_WORD)
-        genes = [(Path(path).name, model, read(path)) for path in list_files(folder)]
+        genes = [(Path(path).name, model, read_named(path, states)) for path in list_files(folder)]
     for name, own, data in genes:
         model = "auto" if is_kind(own) else own
         outgroup = data.names[0] if model == "auto" or plltool.is_reversible(model) else None

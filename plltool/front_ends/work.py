@@ -9,13 +9,13 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import plltool
 from plltool import InputError, PlltoolError, PlltoolWarning, Progress, Sequences
-from plltool.constants import FIRST_WORD
+from plltool.constants import FIRST_WORD, WHOLE
 from plltool.front_ends.options import Given
 
 _log = logging.getLogger("plltool")
@@ -160,12 +160,25 @@ def list_files(where: str) -> list[str]:
     return where.split(",")
 
 
+def read_named(path: str, states: str | None) -> Sequences:
+    """An alignment with IQ-TREE's names: as few words of FASTA headers as tell taxa apart, at most 4, joined by _."""
+    try:
+        return plltool.read_alignment(path, states, names=FIRST_WORD)
+    except InputError:
+        whole = plltool.read_alignment(path, states, names=WHOLE)  # raises the same unless first words were at fault
+        for most in (2, 3, 4):
+            names = tuple("_".join(name.split()[:most]) for name in whole.names)
+            if len(set(names)) == len(names):
+                return replace(whole, names=names)
+        raise
+
+
 Columns = dict[str, tuple[int, int, str]]  # the first and the last column of each file, and its kind of data
 
 
 def join_alignments(where: str, states: str | None, counts: Sequence[int] | None) -> tuple[Sequences, Columns, str]:
     """The alignments of a file, a list or a folder side by side, the columns of each, and the first taxon."""
-    read = {path: plltool.read_alignment(path, states, names=FIRST_WORD) for path in list_files(where)}
+    read = {path: read_named(path, states) for path in list_files(where)}
     first, *others = read.values()
     whole, ranges = plltool.join_alignments(read, where) if others else (first, [(1, first.n_sites)])
     columns = {path: (*own, _word_for(read[path])) for path, own in zip(read, ranges, strict=True)}

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-LIMITS = {"plltool": 49_642, "tests": 45_854, "scripts": 8_847}
+LIMITS = {"plltool": 49_654, "tests": 45_871, "scripts": 8_847}
 
 
 def count_lines(folder: Path) -> int:

@@ -457,6 +457,23 @@ def test_kinds_of_rates_to_choose_from(call, folder):
     call(wrong, 2, "-mrate: found G,R, expected E,I,G,I+G or E,I,G,I+G,R, because")
 
 
+def test_names_have_as_few_words_as_differ(call, folder):
+    """As IQ-TREE 2.0.7 changes such names of GISAID, with up to three underscores."""
+    text = (folder / "a.fasta").read_text()
+    for header, name in (
+        ("hCoV-19/X Y/%s|2020 more", "hCoV-19/X_Y/%s|2020"),
+        ("x y z %s w", "x_y_z_%s"),
+        ("%s w", "%s"),
+    ):
+        (folder / "n.fasta").write_text(re.sub(r">(\w)", lambda own, header=header: ">" + header % own[1], text))
+        call("iqtree -s n.fasta -m JC --fast -quiet -redo", 0)
+        assert set(plltool.read_tree(folder / "n.fasta.treefile").names) == {name % own for own in "ABCDEFG"}
+    (folder / "n.fasta").write_text(re.sub(r">(\w)", r">v w x y \1", text))
+    call("iqtree -s n.fasta -m JC --fast -redo", 1, "have the same first word")
+    (folder / "n.fasta").write_text(re.sub(r">(\w)", r">x", text))
+    call("iqtree -s n.fasta -m JC --fast -redo", 1, "taxa have the name 'x'")
+
+
 GALAXY = (
     "--msub nuclear --cmin 2 --cmax 10 --merit AIC --ninit 100 --ntop 20 --nbest 5 --nstop 100 --radius 6 --perturb 0.5"
     " --sup-min 0.0 --nmax 1000 --nstep 100 --bcor 0.99 --beps 0.5"
