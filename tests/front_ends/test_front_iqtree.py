@@ -481,7 +481,7 @@ GALAXY = (
 
 
 def test_the_commands_of_galaxy(call, folder):
-    """What iqtree.xml of tools-iuc writes if nothing is set; the protein models are those of IQ-TREE 2.4's -msub."""
+    """What iqtree.xml of tools-iuc writes if nothing is set; -msub has the lists of IQ-TREE's phylotesting.cpp."""
     line = f"iqtree --prefix PREF -T 1 --redo {GALAXY} -quiet"
     call(f"{line} -s a.fasta -m GTR+G{{0.9}} --fast", 0)
     assert plltool.read_tree(folder / "PREF.treefile").n_taxa == 7
