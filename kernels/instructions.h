@@ -62,11 +62,13 @@ INLINE INTV largest_scale(const JOB_SPACE Job *job, const Tip *tip_a, const Tip 
     return largest;
 }
 
-/* The factor that brings a component to the scale of the largest one. It is made again rather than kept: an array that a loop
- * over components reads would be in a GPU's memory. */
+/* The factor that brings a component to the scale of the largest one, 1 if there is no other. It is made again rather than kept:
+ * an array that a loop over components reads would be in a GPU's memory. */
 INLINE SUMV align_component(const JOB_SPACE Job *job, const Tip *tip_a, const Tip *tip_b, const Tip *tip_c, int block,
     int component, INTV largest)
 {
+    if (N_COMPONENTS == 1)
+        return (SUMV)(1);
     const INTV count = count_scale(job, tip_a, tip_b, tip_c, block, component);
     return CONVERT(SUM, power_of_two(CONVERT(BITS, count - largest)));
 }
